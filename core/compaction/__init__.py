@@ -1,0 +1,1 @@
+"""Compaction: the vocabulary, the engine that acts, and the policies that decide."""

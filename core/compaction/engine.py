@@ -1,0 +1,170 @@
+"""The engine: offers moments to a policy and acts on what it decides.
+
+A policy only says what it wants. Everything with an effect is here and in the files beside it:
+`passes` drives one run of a policy, `fallback` gets summaries, `guards` objects, `progress` and
+`breaker` stop what repeats or fails, `gate` lets somebody hold an edit. Every outcome is an event;
+only a rule that was evaluated and did not fire is not, since that happens every round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from .. import events as e
+from ..items import FunctionCallOutput, Item
+from ..models import Budget, Fact
+from .breaker import Breaker
+from .fallback import Chain
+from .gate import Gate
+from .passes import Effects, Pass, RemoteCompaction, Rereading
+from .policy import Measure, Moment, Policy, RequestShape, Situation, Trigger
+from .progress import Progress
+from .recorder import Recorder
+from .settings import EngineSettings, Guard, Verdict
+from .store import Store
+from .summariser import Summariser
+
+_TRIGGERS = {
+    Moment.MANUAL: Trigger.MANUAL,
+    Moment.OVERFLOW: Trigger.OVERFLOW,
+    Moment.MODEL_CHANGE: Trigger.MODEL_CHANGE,
+}
+
+
+class Engine:
+    """Runs a policy on one record. Its methods are called from one event loop, one offer at a
+    time; the agent keeps no call open while it offers, except at TOOL_OUTPUT.
+
+    `clock` is in seconds and only measures durations; `sleep` waits between retries.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        policy: Policy,
+        *,
+        summarisers: Sequence[Summariser],
+        settings: EngineSettings,
+        measure: Measure,
+        store: Store | None,
+        gate: Gate | None = None,
+        reread: Rereading | None = None,
+        remote: RemoteCompaction | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.recorder = recorder
+        self.policy = policy
+        self.settings = settings
+        self.measure = measure
+        self._effects = Effects(
+            recorder=recorder,
+            settings=settings,
+            chain=Chain(
+                summarisers,
+                recorder=recorder,
+                measure=measure,
+                settings=settings,
+                clock=clock,
+                sleep=sleep,
+            ),
+            store=store,
+            gate=gate,
+            reread=reread,
+            remote=remote,
+            breaker=Breaker(settings.max_failures),
+            progress=Progress(settings.min_progress),
+            clock=clock,
+        )
+
+    async def offer(
+        self,
+        moment: Moment,
+        *,
+        shape: RequestShape,
+        model: str,
+        trigger: Trigger = Trigger.AUTO,
+        focus: str = "",
+        fresh_output: FunctionCallOutput | None = None,
+        fresh: tuple[Item, ...] = (),
+        previous_model: str = "",
+    ) -> Verdict:
+        """Ask the policy at a moment, and do what it says.
+
+        A trigger of AUTO becomes that of the moment where the moment has one of its own. Raises
+        only what the recorder raises, and CancelledError (recorded first).
+        """
+        if trigger is Trigger.AUTO:
+            trigger = _TRIGGERS.get(moment, trigger)
+        asked = moment in self.policy.moments or moment in self.settings.also_at
+        if not asked and trigger is not Trigger.MANUAL:
+            return Verdict(reason=f"{self.policy.name} is not asked at {moment}")
+        if blocked := self._effects.breaker.blocks(self.recorder.state, trigger):
+            return Verdict(reason=blocked)
+        situation = self._situation(
+            moment, shape, model, trigger, focus, fresh_output, fresh, previous_model
+        )
+        self._effects.progress.reported(situation.usage)
+        return await Pass(self.policy, situation, self._effects).run()
+
+    def new_turn(self) -> None:
+        """A user's message begins a turn: what was closed or said for the last one is open."""
+        self._effects.progress.new_turn()
+        self._effects.said.clear()
+
+    def close_breaker(self) -> None:
+        """The user wants automatic compaction back."""
+        if self.recorder.state.breaker_open:
+            self.recorder.emit(e.BreakerClosed(by="user"))
+            self.new_turn()
+
+    def set_policy(self, policy: Policy) -> None:
+        """Another policy from the next moment on; recorded with its constants."""
+        self.policy = policy
+        self.recorder.emit(
+            e.PolicyChanged(policy=policy.name, policy_params=msgspec.to_builtins(policy.params))
+        )
+        self.new_turn()
+
+    def _situation(
+        self,
+        moment: Moment,
+        shape: RequestShape,
+        model: str,
+        trigger: Trigger,
+        focus: str,
+        fresh_output: FunctionCallOutput | None,
+        fresh: tuple[Item, ...],
+        previous_model: str,
+    ) -> Situation:
+        state = self.recorder.state
+        return Situation(
+            moment=moment,
+            trigger=trigger,
+            context=state.context,
+            shape=shape,
+            budget=state.budget or _UNKNOWN,
+            measure=self.measure,
+            # A program's own estimate is no report: a rule that wants one must say so itself.
+            usage=None if state.usage_estimated else state.usage,
+            since_usage=state.since_usage,
+            model=model,
+            previous_model=previous_model,
+            turn=state.turn,
+            round=state.rounds,
+            window=state.compactions,
+            focus=focus,
+            fresh=fresh,
+            fresh_output=fresh_output,
+            memory=state.memory,
+        )
+
+
+_NOT_SAID = Fact(None, "the session names no limits")
+_UNKNOWN = Budget(_NOT_SAID, _NOT_SAID, _NOT_SAID, _NOT_SAID)
+
+__all__ = ["Engine", "EngineSettings", "Guard", "Recorder", "Verdict"]

@@ -1,0 +1,1 @@
+"""One file per compaction system; `registry` lists them."""

@@ -1,0 +1,258 @@
+"""The context: the ordered entries that the model sees, and where each of them came from.
+
+A context is changed in two ways only: an entry is appended, or a compaction gives its new order as
+a tuple of segments (kept runs, rewritten entries, inserted entries). Both are recorded, so any
+context can be folded again from the journal without the policy that made it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from . import jsontext
+from .items import Item, Kind, kind_of
+
+
+class EntryId(NamedTuple):
+    """The journal line that made an entry, and its place among those that line made.
+
+    People read (42, 0) as #42 and (42, 1) as #42.1.
+    """
+
+    line: int
+    part: int = 0
+
+    def __str__(self) -> str:
+        return f"#{self.bare}"
+
+    @property
+    def bare(self) -> str:
+        """The id without its hash sign, as the journal writes it."""
+        return f"{self.line}.{self.part}" if self.part else f"{self.line}"
+
+    @classmethod
+    def parse(cls, text: str) -> EntryId:
+        """Read "42", "#42" or "42.1"; anything else is a ValueError."""
+        line, _, part = text.removeprefix("#").partition(".")
+        return cls(int(line), int(part) if part else 0)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One item in a context.
+
+    `origin` names the entries it descends from (itself, when it was appended); `made_by` is the
+    ordinal of the compaction that wrote it, or 0.
+    """
+
+    id: EntryId
+    item: Item
+    origin: tuple[EntryId, ...] = ()
+    made_by: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """The meter's part this entry counts towards."""
+        return kind_of(self.item)
+
+
+class Kept(msgspec.Struct, frozen=True, tag="kept", tag_field="do"):
+    """A run of entries that stay as they are: from `first` to `last` in the order before."""
+
+    first: str
+    last: str
+
+
+class Replaced(msgspec.Struct, frozen=True, tag="replaced", tag_field="do"):
+    """One entry, rewritten: `old` leaves, `item` stands in its place with a new id."""
+
+    old: str
+    item: Item
+
+
+class Inserted(msgspec.Struct, frozen=True, tag="inserted", tag_field="do", omit_defaults=True):
+    """A new entry. `stands_for` names the removed entries it speaks for, as a span text."""
+
+    item: Item
+    stands_for: str = ""
+
+
+Segment: TypeAlias = Kept | Replaced | Inserted
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a set of segments does to a context, entry by entry."""
+
+    after: Context
+    kept: tuple[EntryId, ...]
+    removed: tuple[EntryId, ...]
+    replaced: tuple[tuple[EntryId, EntryId], ...]
+    inserted: tuple[EntryId, ...]
+
+
+class SegmentError(ValueError):
+    """Segments that do not fit the context: an unknown id, or an entry used twice."""
+
+
+class Context:
+    """An immutable, ordered list of entries with constant-time look-up by id."""
+
+    __slots__ = ("_place", "entries")
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.entries: tuple[Entry, ...] = tuple(entries)
+        self._place: dict[EntryId, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Context) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Context({' '.join(str(entry.id) for entry in self.entries)})"
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items alone, in order."""
+        return tuple(entry.item for entry in self.entries)
+
+    @property
+    def ids(self) -> tuple[EntryId, ...]:
+        """The ids alone, in order."""
+        return tuple(entry.id for entry in self.entries)
+
+    def place(self, id: EntryId) -> int | None:
+        """The position of an entry, or None when it is not in this context."""
+        if self._place is None:
+            self._place = {entry.id: at for at, entry in enumerate(self.entries)}
+        return self._place.get(id)
+
+    def get(self, id: EntryId) -> Entry | None:
+        """The entry with this id, or None."""
+        at = self.place(id)
+        return None if at is None else self.entries[at]
+
+    def appended(self, *entries: Entry) -> Context:
+        """This context with entries at its end."""
+        return Context((*self.entries, *entries))
+
+    def digest(self) -> str:
+        """SHA-256 over ids and items in order: equal exactly when two contexts are equal."""
+        whole = hashlib.sha256()
+        for entry in self.entries:
+            whole.update(entry.id.bare.encode())
+            whole.update(b"\x00")
+            whole.update(jsontext.encode(entry.item, deterministic=True))
+            whole.update(b"\x00")
+        return whole.hexdigest()
+
+    def span(self, ids: Iterable[EntryId]) -> str:
+        """Write a set of this context's ids as runs in its order: "3-17,19,42.1".
+
+        A run a-b means every entry from a to b in this context's order, so the text stays short
+        however long the context is.
+        """
+        places = sorted({self._known(id) for id in ids})
+        runs: list[str] = []
+        at = 0
+        while at < len(places):
+            end = at
+            while end + 1 < len(places) and places[end + 1] == places[end] + 1:
+                end += 1
+            first, last = self.entries[places[at]].id, self.entries[places[end]].id
+            runs.append(first.bare if at == end else f"{first.bare}-{last.bare}")
+            at = end + 1
+        return ",".join(runs)
+
+    def unspan(self, text: str) -> tuple[EntryId, ...]:
+        """Read a span text back into ids, in the order it names them.
+
+        Raises SegmentError for an id that is not here or a run that is backwards, and ValueError
+        for what is no id at all.
+        """
+        found: list[EntryId] = []
+        for run in filter(None, text.split(",")):
+            first, _, last = run.partition("-")
+            start = self._known(EntryId.parse(first))
+            stop = self._known(EntryId.parse(last)) if last else start
+            if stop < start:
+                raise SegmentError(f"the run {run} is written backwards")
+            found.extend(entry.id for entry in self.entries[start : stop + 1])
+        return tuple(found)
+
+    def apply(self, segments: Sequence[Segment], line: int, made_by: int) -> Change:
+        """The context that segments describe; new entries get the ids (line, 0), (line, 1), ...
+
+        Entries that no segment names are removed. Raises SegmentError when a segment names an
+        entry that is not here, or one that was already used.
+        """
+        after: list[Entry] = []
+        kept: list[EntryId] = []
+        replaced: list[tuple[EntryId, EntryId]] = []
+        inserted: list[EntryId] = []
+        used: set[int] = set()
+        part = 0
+
+        def take(start: int, stop: int) -> Sequence[Entry]:
+            span = range(start, stop + 1)
+            if stop < start or not used.isdisjoint(span):
+                raise SegmentError(f"entries {start} to {stop} are used twice or out of order")
+            used.update(span)
+            return self.entries[start : stop + 1]
+
+        for segment in segments:
+            match segment:
+                case Kept():
+                    run = take(
+                        self._known(EntryId.parse(segment.first)),
+                        self._known(EntryId.parse(segment.last)),
+                    )
+                    after.extend(run)
+                    kept.extend(entry.id for entry in run)
+                case Replaced():
+                    at = self._known(EntryId.parse(segment.old))
+                    (old,) = take(at, at)
+                    new = EntryId(line, part)
+                    part += 1
+                    after.append(Entry(new, segment.item, old.origin or (old.id,), made_by))
+                    replaced.append((old.id, new))
+                case Inserted():
+                    new = EntryId(line, part)
+                    part += 1
+                    origin = self.unspan(segment.stands_for)
+                    after.append(Entry(new, segment.item, origin, made_by))
+                    inserted.append(new)
+        removed = [entry.id for at, entry in enumerate(self.entries) if at not in used]
+        return Change(
+            after=Context(after),
+            kept=tuple(kept),
+            removed=tuple(removed),
+            replaced=tuple(replaced),
+            inserted=tuple(inserted),
+        )
+
+    def keep(self, places: Iterable[int]) -> list[Kept]:
+        """Kept segments for the entries at these positions, in the order given."""
+        runs: list[tuple[int, int]] = []
+        for at in places:
+            if runs and runs[-1][1] + 1 == at:
+                runs[-1] = (runs[-1][0], at)
+            else:
+                runs.append((at, at))
+        return [Kept(self.entries[a].id.bare, self.entries[b].id.bare) for a, b in runs]
+
+    def _known(self, id: EntryId) -> int:
+        at = self.place(id)
+        if at is None:
+            raise SegmentError(f"{id} is not in the context")
+        return at

@@ -1,0 +1,1 @@
+"""A small project and a scripted user: what `thresher demo` runs."""

@@ -1,0 +1,1 @@
+"""Gateways to models: one protocol inside, several wire protocols outside."""

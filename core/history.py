@@ -1,0 +1,78 @@
+"""A session's records with a state for any position: live, rewound and replayed are one code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import events as e
+from .state import Changed, ItemCost, SessionState, estimate_item
+from .tokens import Basis
+
+CHECKPOINT_EVERY = 2000
+"""Records between two kept states at first; the distance doubles when there are too many."""
+MAX_CHECKPOINTS = 16
+
+
+class History:
+    """Records in order, the state after the last of them, and checkpoints on the way.
+
+    Positions count records: position k is the state after the first k records. Ephemeral records
+    change the live state only and are not kept.
+    """
+
+    def __init__(self, cost: ItemCost = estimate_item, basis: Basis = Basis.ESTIMATED) -> None:
+        self.records: list[e.Record] = []
+        self.state = SessionState(cost, basis)
+        self._every = CHECKPOINT_EVERY
+        self._checkpoints: list[tuple[int, SessionState]] = [(0, self.state.copy())]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def append(self, record: e.Record) -> Changed:
+        """Take one record into the live state, and keep it unless it is ephemeral."""
+        changed = self.state.apply(record)
+        if record.ephemeral:
+            return changed
+        self.records.append(record)
+        if len(self.records) - self._checkpoints[-1][0] >= self._every:
+            self._checkpoints.append((len(self.records), self.state.settled()))
+            if len(self._checkpoints) > MAX_CHECKPOINTS:
+                self._checkpoints = self._checkpoints[::2]
+                self._every *= 2
+        return changed
+
+    def extend(self, records: Iterable[e.Record]) -> Changed:
+        """Take several records; returns what they touched together."""
+        changed = Changed.NOTHING
+        for record in records:
+            changed |= self.append(record)
+        return changed
+
+    def at(self, position: int) -> SessionState:
+        """A new state after the first `position` records (clamped to what there is)."""
+        position = max(0, min(position, len(self.records)))
+        start, base = next(
+            (at, state) for at, state in reversed(self._checkpoints) if at <= position
+        )
+        state = base.copy()
+        for record in self.records[start:position]:
+            state.apply(record)
+        return state
+
+    def position_of(self, line: int) -> int:
+        """The position just after the last record with journal line <= `line`."""
+        low, high = 0, len(self.records)
+        while low < high:
+            middle = (low + high) // 2
+            if self.records[middle].n <= line:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def recount(self, cost: ItemCost, basis: Basis) -> None:
+        """Exchange the item cost in every kept state."""
+        self.state.recount(cost, basis)
+        for _, state in self._checkpoints:
+            state.recount_like(self.state)

@@ -1,0 +1,1 @@
+"""Our own sessions: the journal, and taking one up again."""

@@ -1,0 +1,1 @@
+"""Sessions of other programs: one file per format, all giving the same events."""

@@ -1,0 +1,265 @@
+"""What a compacted line of Codex did, entry by entry, and when and why it probably ran.
+
+The line holds the new history and nothing else: what was kept, cut, removed and inserted follows
+from comparing it with the history before, by the ids of the items (by equality where old files
+have none). Phase and reason are not stored; they are inferred from the lines around, and marked so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from ..compaction.policy import Moment, Trigger
+from ..context import Change, Context, Entry, Inserted, Kept, Replaced, Segment
+from ..items import CompactionSummary, Item
+from .base import WireItem
+from .codex_items import CALLS, COMPACTIONS, is_model_made, item_of, sent_form, text_of, type_of
+from .codex_replay import Held
+
+
+class Variety(StrEnum):
+    """The three ways in which Codex shortens its history."""
+
+    LOCAL = "local"
+    """The same model writes a summary."""
+    REMOTE = "remote"
+    """The provider gives back one sealed item."""
+    TOKEN_BUDGET = "token-budget"
+    """No summary: a new window with the harness's own messages only."""
+
+
+class Phase(StrEnum):
+    """When in a turn it ran, in Codex's words."""
+
+    PRE_TURN = "pre_turn"
+    MID_TURN = "mid_turn"
+    POST_TURN = "post_turn"
+    STANDALONE = "standalone_turn"
+
+
+class Cause(StrEnum):
+    """Why it ran, in Codex's words; the last is a tool that the model called."""
+
+    CONTEXT_LIMIT = "context_limit"
+    USER_REQUESTED = "user_requested"
+    MODEL_DOWNSHIFT = "model_downshift"
+    COMP_HASH = "comp_hash_changed"
+    NEW_CONTEXT = "new_context"
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """The settings of a turn that can set off a compaction."""
+
+    model: str = ""
+    comp_hash: str = ""
+    window: int | None = None
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A new history as an edit of the one before; `held` is the history after it."""
+
+    segments: tuple[Segment, ...]
+    change: Change
+    held: tuple[Held, ...]
+    removed_ids: str
+
+
+def variety_of(message: str, replacement: Sequence[WireItem]) -> Variety:
+    """Tell the three kinds of compacted lines apart."""
+    if message:
+        return Variety.LOCAL
+    if any(type_of(raw) in COMPACTIONS for raw in replacement):
+        return Variety.REMOTE
+    return Variety.TOKEN_BUDGET
+
+
+def compaction_edit(
+    before: Sequence[Held], replacement: Sequence[WireItem], message: str, line: int, ordinal: int
+) -> Edit:
+    """The edit that makes `replacement` out of `before`; the summary stands for all that left.
+
+    `message` is the text of the compacted line: the item that holds it is the summary.
+    """
+    items = [item_of(raw, summary=_is(raw, message)) for raw in replacement]
+    places = _matches(before, replacement)
+    used = {at for at in places if at is not None}
+    context = context_of(before)
+    removed = context.span(each.id for at, each in enumerate(before) if at not in used)
+    speaker = max(
+        (
+            n
+            for n, item in enumerate(items)
+            if places[n] is None and isinstance(item, CompactionSummary)
+        ),
+        default=None,
+    )
+    segments: list[Segment] = []
+    raws: list[WireItem] = []
+    for n, (raw, item, at) in enumerate(zip(replacement, items, places, strict=True)):
+        if at is None:
+            segments.append(Inserted(item, removed if n == speaker else ""))
+        elif _same(before[at].raw, raw):
+            segments.append(Kept(before[at].id.bare, before[at].id.bare))
+        else:
+            segments.append(Replaced(before[at].id.bare, item))
+        raws.append(raw)
+    return _applied(before, context, segments, raws, removed, line, ordinal)
+
+
+def rollback_edit(before: Sequence[Held], after: Sequence[Held], line: int) -> Edit:
+    """The edit of a rollback: what is still there is kept, what comes back is inserted."""
+    context = context_of(before)
+    here = {each.id for each in before}
+    left = here - {each.id for each in after}
+    segments: list[Segment] = [
+        Kept(each.id.bare, each.id.bare) if each.id in here else Inserted(each.item)
+        for each in after
+    ]
+    removed = context.span(left)
+    return _applied(before, context, segments, [each.raw for each in after], removed, line, 0)
+
+
+def context_of(held: Sequence[Held]) -> Context:
+    """Our context for a history."""
+    return Context(Entry(each.id, each.item, (each.id,)) for each in held)
+
+
+def moment_of(phase: Phase | None, cause: Cause) -> Moment | None:
+    """Our moment for a phase: None while that is not known."""
+    if cause in (Cause.MODEL_DOWNSHIFT, Cause.COMP_HASH):
+        return Moment.MODEL_CHANGE
+    match phase:
+        case Phase.PRE_TURN:
+            return Moment.TURN_START
+        case Phase.MID_TURN:
+            return Moment.AFTER_ROUND
+        case Phase.POST_TURN:
+            return Moment.TURN_END
+        case Phase.STANDALONE:
+            return Moment.MANUAL
+        case None:
+            return None
+
+
+def trigger_of(phase: Phase | None) -> Trigger:
+    """Codex knows two triggers: the user asked, or it did so itself."""
+    return Trigger.MANUAL if phase is Phase.STANDALONE else Trigger.AUTO
+
+
+def possible_phases(before: Sequence[Held], *, own_items: bool) -> tuple[Phase, ...]:
+    """The phases that fit: one, or two between which the next lines decide.
+
+    `own_items` says whether the running task has recorded anything yet.
+    """
+    if not own_items or not before:
+        return (Phase.PRE_TURN, Phase.STANDALONE)
+    last = before[-1].raw
+    if is_model_made(last) and type_of(last) not in CALLS:
+        return (Phase.MID_TURN, Phase.POST_TURN)
+    return (Phase.MID_TURN,)
+
+
+def cause_of(phase: Phase | None, before: Setup, after: Setup, *, asked: bool = False) -> Cause:
+    """The likely cause. `after` are the settings that follow the compaction; `asked` says that the
+    model called the tool that opens a new window."""
+    if asked:
+        return Cause.NEW_CONTEXT
+    if phase is Phase.STANDALONE:
+        return Cause.USER_REQUESTED
+    if phase is Phase.PRE_TURN and after.model:
+        if before.comp_hash and after.comp_hash and before.comp_hash != after.comp_hash:
+            return Cause.COMP_HASH
+        smaller = before.window and after.window and after.window < before.window
+        if before.model and before.model != after.model and smaller:
+            return Cause.MODEL_DOWNSHIFT
+    return Cause.CONTEXT_LIMIT
+
+
+def reason_text(cause: Cause, before: Setup, after: Setup, arithmetic: str) -> str:
+    """The cause in words, with the numbers that the file has."""
+    match cause:
+        case Cause.USER_REQUESTED:
+            return f"{cause}: the user asked for it at {arithmetic}"
+        case Cause.NEW_CONTEXT:
+            return f"{cause}: the model asked for a new window at {arithmetic}"
+        case Cause.MODEL_DOWNSHIFT:
+            return (
+                f"{cause}: {before.model} ({before.window:,}) gives way to {after.model} "
+                f"({after.window:,}) at {arithmetic}"
+            )
+        case Cause.COMP_HASH:
+            return (
+                f"{cause}: {before.model} and {after.model} differ in their compaction hash "
+                f"({before.comp_hash}, {after.comp_hash}), at {arithmetic}"
+            )
+        case Cause.CONTEXT_LIMIT:
+            return f"{cause}: {arithmetic}; the limit itself is not in the file"
+
+
+def _applied(
+    before: Sequence[Held],
+    context: Context,
+    segments: Sequence[Segment],
+    raws: Sequence[WireItem],
+    removed: str,
+    line: int,
+    ordinal: int,
+) -> Edit:
+    change = context.apply(segments, line, ordinal)
+    held = tuple(
+        Held(entry.id, raw, entry.item) for entry, raw in zip(change.after, raws, strict=True)
+    )
+    return Edit(tuple(_merged(context, segments)), change, held, removed)
+
+
+def _merged(context: Context, segments: Sequence[Segment]) -> list[Segment]:
+    """The same segments with neighbouring runs of kept entries joined."""
+    merged: list[Segment] = []
+    run: list[int] = []
+    for segment in segments:
+        at = context.unspan(segment.first)[0] if isinstance(segment, Kept) else None
+        if at is not None:
+            place = context.place(at)
+            run.append(0 if place is None else place)
+            continue
+        merged.extend(context.keep(run))
+        run = []
+        merged.append(segment)
+    merged.extend(context.keep(run))
+    return merged
+
+
+def _matches(before: Sequence[Held], replacement: Sequence[WireItem]) -> list[int | None]:
+    """For each new item the place of the old one it is, or None. No old one is used twice."""
+    by_id: dict[str, int] = {}
+    bare: list[int] = []
+    for at, each in enumerate(before):
+        if (id := text_of(each.raw.get("id"))) and id not in by_id:
+            by_id[id] = at
+        else:
+            bare.append(at)
+    found: list[int | None] = []
+    for raw in replacement:
+        id = text_of(raw.get("id"))
+        if id:
+            found.append(by_id.pop(id, None))
+            continue
+        place = next((at for at in bare if _same(before[at].raw, raw)), None)
+        if place is not None:
+            bare.remove(place)
+        found.append(place)
+    return found
+
+
+def _same(one: WireItem, other: WireItem) -> bool:
+    return sent_form(one) == sent_form(other)
+
+
+def _is(raw: WireItem, message: str) -> bool:
+    if not message or type_of(raw) != "message" or raw.get("role") != "user":
+        return False
+    item: Item = item_of(raw)
+    return item.text == message

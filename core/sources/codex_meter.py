@@ -1,0 +1,150 @@
+"""The counts of a rollout: what the provider reported, and what Codex made up itself.
+
+token_count lines come after each response, but also after a compaction (Codex's own estimate),
+after an overflow (filled up to the window) and once more for each try that brought no answer. Only
+the first kind is a report; the others are told apart here and marked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import events as e
+from ..tokens import Usage
+from .codex_items import dict_of, int_of, text_of
+from .codex_reading import Reading
+
+
+class Meter:
+    """The fold over token_usage_record and token_count."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._r = reading
+        self._info: object = None
+        self._responses: dict[str, Usage] = {}
+        self._last_response = ""
+        self._unsure: tuple[int, float, e.UsageReported] | None = None
+        self._expected: int | None = None
+        self.last_record: Usage | None = None
+        """The usage of the last response, whatever it was for."""
+        self.before_last: Usage | None = None
+        """The count before the one in force."""
+        self.tried_at = 0.0
+        """When the first of several tries left its mark."""
+
+    def usage_record(self, n: int, payload: dict[str, Any]) -> None:
+        """A token_usage_record: one response, with its id."""
+        self.settle()
+        usage = usage_of(payload.get("usage"))
+        self._last_response = text_of(payload.get("response_id"))
+        self.last_record = usage
+        if usage is not None and self._last_response:
+            self._responses[self._last_response] = usage
+        self._r.requests.usage_record(n)
+
+    def token_count(self, n: int, payload: dict[str, Any]) -> None:
+        """A token_count: a report, an estimate, a fill, or the mark of a try."""
+        info = dict_of(payload.get("info"))
+        last = usage_of(info.get("last_token_usage"))
+        if last is None:
+            return
+        r = self._r
+        total = usage_of(info.get("total_token_usage"))
+        r.window = int_of(info.get("model_context_window")) or r.window
+        changed, self._info = info != self._info, info
+        made_up = not last.input_tokens and not last.output_tokens
+        estimated = made_up and self._expected is not None
+        filled = made_up and not estimated and total is not None and total.total == r.window
+        if not estimated and not (filled and changed):
+            if not changed and not r.requests.repeats:
+                self.tried_at = r.out.at
+            r.requests.count(n, changed=changed)
+        if not changed and not estimated:
+            return
+        event = e.UsageReported(
+            usage=last,
+            model=r.settings.model,
+            response_id="" if made_up else self._last_response,
+            cumulative=total,
+            window=r.window,
+            estimated=estimated or filled,
+            note=_note(last, estimated=estimated, filled=filled),
+        )
+        if estimated:
+            self._compare(n, last.total)
+        elif r.requests.answering is not None:
+            self.last_record = last
+            return
+        elif r.requests.doubtful is not None:
+            self._unsure = (n, r.out.at, event)
+            return
+        self.before_last, r.usage = r.usage, last
+        r.out.emit(n, event)
+
+    def settle(self) -> None:
+        """A response without items was a turn's, since no compacted line followed at once."""
+        sent = self._r.requests.confirmed()
+        if sent is None:
+            return
+        self._r.request(sent)
+        if self._unsure is not None:
+            n, at, event = self._unsure
+            self._unsure = None
+            self.before_last, self._r.usage = self._r.usage, event.usage
+            self._r.out.emit(n, event, at)
+
+    def compacted(self, expected: int) -> None:
+        """A compaction: counts start anew. `expected` is what Codex should write next."""
+        self._expected, self._unsure = expected, None
+        self._r.usage = None
+
+    def usage_of_response(self, id: str) -> Usage | None:
+        """The usage of the response with this id; without an id, of the last one."""
+        return self._responses.get(id) if id else self.last_record
+
+    def summary_usage(self, n: int, usage: Usage | None, response_id: str = "") -> None:
+        """The cost of a compaction request, as its own row."""
+        if usage is not None:
+            event = e.UsageReported(
+                usage=usage,
+                purpose=e.Purpose.COMPACTION,
+                model=self._r.settings.model,
+                response_id=response_id,
+            )
+            self._r.out.emit(n, event)
+
+    def _compare(self, n: int, told: int) -> None:
+        expected, self._expected = self._expected, None
+        if expected is not None and expected != told:
+            text = (
+                f"Codex puts the context after the compaction at {told:,} tokens; "
+                f"its rule as known here gives {expected:,}"
+            )
+            self._r.out.emit(n, e.Note(kind="estimate", text=text))
+
+
+def usage_of(value: object) -> Usage | None:
+    """Codex's usage object; None when there is none or it has no figures."""
+    data = dict_of(value)
+    total = int_of(data.get("total_tokens"))
+    input, output = int_of(data.get("input_tokens")), int_of(data.get("output_tokens"))
+    if total is None and input is None:
+        return None
+    return Usage(
+        input_tokens=input or 0,
+        output_tokens=output or 0,
+        cached_tokens=int_of(data.get("cached_input_tokens")),
+        cache_write_tokens=int_of(data.get("cache_write_input_tokens")),
+        reasoning_tokens=int_of(data.get("reasoning_output_tokens")),
+        total_tokens=total,
+    )
+
+
+def _note(usage: Usage, *, estimated: bool, filled: bool) -> str:
+    if estimated:
+        return "Codex's own estimate after a compaction"
+    if filled and not usage.total:
+        return "Codex's count after a second overflow: nothing was freed, yet it shows 0 used"
+    if filled:
+        return "filled up by Codex after an overflow: not what was used"
+    return ""

@@ -1,0 +1,117 @@
+"""What is known at a line of a rollout: the state that the parts of the translator share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .. import events as e
+from ..context import EntryId
+from ..items import FunctionCall
+from ..tokens import Usage
+from .base import WireItem
+from .codex_cards import Setup
+from .codex_items import is_real_user, type_of
+from .codex_replay import Head, Held, WireHistory
+from .codex_requests import RequestTracker, Sent
+from .codex_tokens import unreported, version_of
+from .outbox import Outbox
+
+ANSWER_NOTE: Final = "answer of the compaction request"
+
+
+class Task:
+    """A task of Codex: what runs between task_started and task_complete.
+
+    `attributed` says that the line names what set it off (0.171: a turn does, a manual compaction
+    does not). The flags tell what it has recorded so far.
+    """
+
+    def __init__(self, *, attributed: bool, window: int | None) -> None:
+        self.attributed = attributed
+        self.window = window
+        self.own_items = False
+        self.settings = False
+
+
+class Reading:
+    """The fold so far."""
+
+    def __init__(self) -> None:
+        self.out = Outbox()
+        self.history = WireHistory()
+        self.head = Head()
+        self.requests = RequestTracker()
+        self.version = ""
+        self.modern = False
+        """The file is of a version that numbers its lines (0.171)."""
+        self.task: Task | None = None
+        self.tasks_are_attributed = False
+        self.turn = 0
+        self.rounds = 0
+        self.settings = Setup()
+        self.window: int | None = None
+        self.usage: Usage | None = None
+        """The last count that is in force."""
+        self.calls: dict[str, str] = {}
+
+    @property
+    def version_numbers(self) -> tuple[int, ...]:
+        """The version of Codex, comparable."""
+        return version_of(self.version)
+
+    def visible(self) -> list[Held]:
+        """The history without answers of compaction requests: what the model sees."""
+        return [held for held in self.history.held if not held.answer]
+
+    def used(self, history: list[WireItem], usage: Usage | None) -> tuple[int, str]:
+        """The fill that Codex compares with its limit, in tokens and as arithmetic in words."""
+        behind = unreported(history, self.version_numbers)
+        if usage is None:
+            return behind, f"{behind:,} tokens estimated, none reported"
+        whole = usage.total + behind
+        return whole, f"{whole:,} tokens ({usage.total:,} reported + {behind:,} estimated since)"
+
+    def append(self, n: int, held: Held, note: str = "") -> None:
+        """An item enters the history."""
+        self.history.append(held)
+        if isinstance(held.item, FunctionCall):
+            self.calls[held.item.call_id] = held.item.name
+        if self.task is not None and not held.answer:
+            self.task.own_items = True
+        self.out.emit(
+            n,
+            e.ItemAppended(
+                item=held.item,
+                part=held.id.part,
+                turn=self.turn,
+                round=self.rounds,
+                in_context=not held.answer,
+                note=ANSWER_NOTE if held.answer else note,
+            ),
+        )
+
+    def request(self, sent: Sent) -> None:
+        """A request is known to have gone out."""
+        if sent.kind is e.Purpose.TURN:
+            self.rounds += 1
+        shown: list[EntryId] = [held.id for held in self.visible()]
+        self.out.emit(
+            sent.line,
+            e.RequestSent(
+                request=self.requests.sent.index(sent) + 1,
+                purpose=sent.kind,
+                model=self.settings.model,
+                turn=self.turn,
+                round=self.rounds,
+                entries=f"{shown[0].bare}-{shown[-1].bare}" if shown else "",
+            ),
+        )
+
+    def model_asked_for_window(self) -> bool:
+        """The last call of the history is of the tool that opens a new window."""
+        for held in reversed(self.history.held):
+            if isinstance(held.item, FunctionCall):
+                return held.item.name == "new_context"
+            if is_real_user(held.raw) or type_of(held.raw) == "message":
+                return False
+        return False

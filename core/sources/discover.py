@@ -1,0 +1,173 @@
+"""The sessions of Codex on this machine, newest first, without reading them whole.
+
+Codex keeps a rollout for each thread under CODEX_HOME (default ~/.codex): running and finished ones
+in sessions/YYYY/MM/DD, put-away ones in archived_sessions. The beginning of a file tells its
+project, model and first message; the rest is only searched for compactions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from ..errors import ThresherError
+from .codex_events import AGENT
+from .codex_items import dict_of, is_real_user, text_of, texts_of
+from .lines import CHUNK, Line, LineReader, open_bytes
+
+HEAD: Final = 1 << 18
+"""Bytes read for project, model and title."""
+HEAD_LINES: Final = 60
+SEARCH_LIMIT: Final = 64 << 20
+"""Larger files are not searched for compactions: their number is then unknown."""
+
+_NAME: Final = re.compile(r"rollout-(?P<time>[0-9T-]{19})-(?P<id>[0-9A-Za-z-]+)\.jsonl(\.zst)?$")
+_COMPACTED: Final = re.compile(rb'"type"\s*:\s*"compacted"')
+_COMPACTED_TAIL: Final = 32
+"""More than the longest match, so that none is lost between two pieces."""
+
+
+class FoundSession(msgspec.Struct, frozen=True):
+    """A session file. `modified` is seconds since the epoch, `size` bytes as stored.
+
+    `compactions` is None when nobody has counted; `problem` says why there is nothing more.
+    """
+
+    path: Path
+    agent: str
+    id: str
+    modified: float
+    size: int
+    title: str = ""
+    cwd: str = ""
+    model: str = ""
+    version: str = ""
+    archived: bool = False
+    compactions: int | None = None
+    problem: str = ""
+
+
+def codex_home() -> Path:
+    """Where Codex keeps its files: CODEX_HOME, or .codex in the home directory."""
+    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+
+
+def codex_files(home: Path | None = None) -> list[Path]:
+    """The rollout files, newest first; what cannot be looked at is left out."""
+    home = home or codex_home()
+    dated: list[tuple[float, Path]] = []
+    for folder in (home / "sessions", home / "archived_sessions"):
+        for path in _rollouts(folder):
+            try:
+                dated.append((path.stat().st_mtime, path))
+            except OSError:
+                continue
+    return [path for _, path in sorted(dated, key=lambda pair: (-pair[0], str(pair[1])))]
+
+
+def find_codex_sessions(home: Path | None = None) -> Iterator[FoundSession]:
+    """Every session, newest first; each is looked at only when it is asked for."""
+    for path in codex_files(home):
+        try:
+            yield look_at(path)
+        except FileNotFoundError:
+            continue
+
+
+def latest_codex_session(home: Path | None = None) -> Path:
+    """The session that was written to last. None at all is a ThresherError."""
+    home = home or codex_home()
+    files = [path for path in codex_files(home) if path.suffix == ".jsonl"]
+    if not files:
+        raise ThresherError(
+            "No sessions",
+            f"there is no Codex session under {home}; "
+            "set CODEX_HOME if it is elsewhere, or give a file.",
+        )
+    return files[0]
+
+
+def look_at(path: Path) -> FoundSession:
+    """What can be said of a session cheaply. Raises FileNotFoundError; all else is a `problem`."""
+    stat = path.stat()
+    name = _NAME.match(path.name)
+    found = FoundSession(
+        path=path,
+        agent=AGENT,
+        id=name["id"] if name else path.stem,
+        modified=stat.st_mtime,
+        size=stat.st_size,
+        archived="archived_sessions" in path.parts,
+    )
+    if path.suffix == ".zst":
+        return msgspec.structs.replace(found, problem="packed with zstd, which is not read yet")
+    try:
+        with open_bytes(path) as file:
+            found = _described(found, file.read(HEAD))
+            file.seek(0)
+            if stat.st_size <= SEARCH_LIMIT:
+                found = msgspec.structs.replace(found, compactions=_count(file))
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return msgspec.structs.replace(found, problem=f"cannot be read: {why}")
+    return found
+
+
+def _rollouts(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if _NAME.match(name):
+                yield Path(place, name)
+
+
+def _described(found: FoundSession, head: bytes) -> FoundSession:
+    reader = LineReader()
+    for line in islice(reader.feed(head), HEAD_LINES):
+        found = _with(found, line)
+        if found.title and found.model:
+            break
+    if not found.version and not found.title:
+        return msgspec.structs.replace(found, problem="its beginning is not that of a session")
+    return found
+
+
+def _with(found: FoundSession, line: Line) -> FoundSession:
+    value = line.value or {}
+    payload = dict_of(value.get("payload"))
+    match value.get("type"):
+        case "session_meta" if not found.version:
+            return msgspec.structs.replace(
+                found,
+                id=text_of(payload.get("id")) or found.id,
+                cwd=text_of(payload.get("cwd")),
+                version=text_of(payload.get("cli_version")) or "?",
+            )
+        case "turn_context" if not found.model:
+            return msgspec.structs.replace(found, model=text_of(payload.get("model")))
+        case "response_item" if not found.title and is_real_user(payload):
+            title = " ".join("\n".join(texts_of(payload.get("content"))).split())
+            return msgspec.structs.replace(found, title=title[:200])
+        case _:
+            return found
+
+
+def _count(file: IO[bytes]) -> int:
+    """Compacted lines in a file. Counts the beginnings of lines that say so, which an item that
+    quotes one does not: there the quotation marks are escaped."""
+    count = 0
+    rest = b""
+    while chunk := file.read(CHUNK):
+        piece = rest + chunk
+        matches = [match.end() for match in _COMPACTED.finditer(piece)]
+        count += len(matches)
+        done = matches[-1] if matches else 0
+        rest = piece[max(done, len(piece) - _COMPACTED_TAIL) :]
+    return count

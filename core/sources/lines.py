@@ -1,0 +1,191 @@
+"""A tolerant reader of JSON lines: every line has its number and its place, none stops the rest.
+
+The files belong to other programs, which may crash while they write, and to file systems, which
+may leave blocks of NUL bytes behind. So a line that is not a JSON object becomes a `Line` with a
+reason, and one that can be mended (stray NUL bytes, invalid UTF-8) is mended and says so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ..errors import ThresherError
+
+CHUNK = 1 << 20
+"""Bytes read at a time."""
+
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a zstd frame (RFC 8878)."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line. `number` counts from 0, `offset` is its first byte in the (unpacked) file.
+
+    `value` is the object, or None when there is none to be had; `fault` says what is wrong, also
+    when the line could be mended.
+    """
+
+    number: int
+    offset: int
+    size: int
+    value: dict[str, Any] | None
+    fault: str = ""
+
+
+class LineReader:
+    """Cuts bytes into lines, however the writer's writes were split.
+
+    `feed` gives the lines that are complete; `finish` gives the one that has no newline yet.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.offset = 0
+        self._rest: list[bytes] = []
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the line that is not complete."""
+        return sum(map(len, self._rest))
+
+    def feed(self, data: bytes) -> Iterator[Line]:
+        """Take bytes; blank lines count, but are not given."""
+        # A long line arrives in many pieces, which are joined once, when its newline comes.
+        first, *others = data.split(b"\n")
+        self._rest.append(first)
+        for next_start in others:
+            raw = b"".join(self._rest)
+            self._rest = [next_start]
+            if (found := self._line(raw, len(raw) + 1)) is not None:
+                yield found
+
+    def finish(self) -> Iterator[Line]:
+        """The last line, when it has no newline: whole, cut by a crash, or still being written."""
+        line = b"".join(self._rest)
+        self._rest = []
+        if line and (found := self._line(line, len(line))) is not None:
+            if found.value is None:
+                fault = f"the last line is cut after {len(line):,} bytes ({found.fault})"
+                found = msgspec.structs.replace(found, fault=fault)
+            yield found
+
+    def _line(self, raw: bytes, size: int) -> Line | None:
+        number, offset = self.number, self.offset
+        self.number += 1
+        self.offset += size
+        if number == 0:
+            raw = raw.removeprefix(_BOM)
+        if not raw.strip():
+            return None
+        value, fault = parse(raw)
+        return Line(number, offset, size, value, fault)
+
+
+def parse(raw: bytes) -> tuple[dict[str, Any] | None, str]:
+    """Read one line: (object, "") or (object, what was mended) or (None, what is wrong)."""
+    try:
+        value = msgspec.json.decode(raw)
+        fault = ""
+    except (ValueError, RecursionError) as error:
+        first = str(error) or type(error).__name__
+        value, fault = _mended(raw, first)
+    if isinstance(value, dict):
+        return value, fault
+    if fault and value is None:
+        return None, fault
+    return None, f"it holds {_named(value)}, not an object"
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Every line of a file (a .gz file is unpacked on the way). Errors of the file itself, also
+    in the middle of it, are ThresherError."""
+    reader = LineReader()
+    try:
+        with open_bytes(path) as file:
+            while chunk := file.read(CHUNK):
+                yield from reader.feed(chunk)
+    except (OSError, EOFError) as error:
+        raise unreadable(path, error) from error
+    yield from reader.finish()
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open for reading, unpacking gzip. Raises OSError."""
+    file = path.open("rb")
+    start = file.read(2)
+    file.seek(0)
+    if start == _GZIP:
+        file.close()
+        return gzip.open(path, "rb")
+    return file
+
+
+def unreadable(path: Path, error: BaseException) -> ThresherError:
+    """The sentence for a file that cannot be read."""
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return ThresherError(
+        "Unreadable file", f"{path} cannot be read: {why}. Check the path and its permissions."
+    )
+
+
+def _mended(raw: bytes, first: str) -> tuple[Any, str]:
+    bare = raw.strip(b"\x00 \t\r")
+    nuls = raw.count(b"\x00")
+    if not bare:
+        return None, f"it holds nothing but {nuls:,} NUL bytes"
+    text, notes = bare, []
+    if nuls:
+        notes.append(f"{nuls:,} NUL bytes")
+    try:
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        notes.append(f"invalid UTF-8 at its byte {error.start}, shown as U+FFFD")
+        decoded = text.decode("utf-8", errors="replace")
+    try:
+        value = json.loads(decoded)
+        value, surrogates = _scrubbed(value)
+    except (ValueError, RecursionError):
+        return None, "; ".join([f"not valid JSON: {first}", *notes])
+    if surrogates:
+        notes.append("half characters (lone surrogates), shown as U+FFFD")
+    return value, "; ".join(notes)
+
+
+def _scrubbed(value: Any) -> tuple[Any, bool]:
+    """The value with every lone surrogate replaced, since no encoder takes them."""
+    match value:
+        case str():
+            safe = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return safe, safe != value
+        case list():
+            pairs = [_scrubbed(each) for each in value]
+            return [each for each, _ in pairs], any(found for _, found in pairs)
+        case dict():
+            keys = [_scrubbed(key) for key in value]
+            pairs = [_scrubbed(each) for each in value.values()]
+            whole = {key: each for (key, _), (each, _) in zip(keys, pairs, strict=True)}
+            return whole, any(found for _, found in [*keys, *pairs])
+        case _:
+            return value, False
+
+
+def _named(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a bare true or false"
+        case int() | float():
+            return "a bare number"
+        case str():
+            return "a bare text"
+        case _:
+            return "an array"

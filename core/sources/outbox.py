@@ -1,0 +1,65 @@
+"""Records in the order of the file, some of them held back until a later line has told the rest.
+
+A line is sometimes understood only with those behind it. Its record is then held, and all records
+behind it wait too, so that a reader never sees them in another order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from ..events import Event, Record
+
+
+class Slot:
+    """The place of a record. While it is held, its event can be exchanged, or others put first."""
+
+    def __init__(self, record: Record) -> None:
+        self.records = [record]
+        self.held = False
+
+    @property
+    def event(self) -> Event:
+        """The event in this place."""
+        return self.records[-1].event
+
+    def exchange(self, event: Event) -> None:
+        """Put another event in this place."""
+        self.records[-1] = msgspec.structs.replace(self.records[-1], event=event)
+
+    def put_first(self, event: Event) -> None:
+        """Put a record of the same line and time in front of this one."""
+        own = self.records[-1]
+        self.records.insert(-1, Record(own.n, own.at, event))
+
+
+class Outbox:
+    """What is on its way to the reader. `at` is the time of the line that is being read."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self._slots: deque[Slot] = deque()
+
+    def emit(self, n: int, event: Event, at: float | None = None, *, hold: bool = False) -> Slot:
+        """Add the event of line `n`; `hold` keeps it and all that follow from leaving."""
+        slot = Slot(Record(n, self.at if at is None else at, event))
+        slot.held = hold
+        self._slots.append(slot)
+        return slot
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def ready(self) -> list[Record]:
+        """Take out everything in front of the first held record."""
+        out: list[Record] = []
+        while self._slots and not self._slots[0].held:
+            out.extend(self._slots.popleft().records)
+        return out
+
+    def release(self) -> None:
+        """Hold nothing any longer."""
+        for slot in self._slots:
+            slot.held = False

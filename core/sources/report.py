@@ -1,0 +1,148 @@
+"""What a list of records says of its compactions, and of the context at a line, as plain data.
+
+Works over the records of any source and of our own journals; the command line prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from .. import events as e
+from ..compaction.policy import Moment, Trigger
+from ..state import SessionState
+from ..tokens import Tokens
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Entries of the context. before = kept + removed + replaced; after = kept + replaced +
+    inserted."""
+
+    before: int
+    after: int
+    kept: int
+    removed: int
+    replaced: int
+    inserted: int
+
+
+class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One compaction. `line` is the record's line (its #id), `at` the time in seconds (UTC).
+
+    `outcome` is "done", or for one that changed nothing its outcome. Figures that nobody knows are
+    null. `summary` is null where there is none or where it is sealed (`opaque`).
+    """
+
+    ordinal: int
+    line: int
+    at: float
+    outcome: str
+    policy: str
+    stage: str
+    trigger: Trigger
+    moment: Moment | None
+    phase: str
+    reason: str
+    evidence: str
+    reason_evidence: str
+    tokens_before: Tokens | None = None
+    tokens_after: Tokens | None = None
+    items: Counts | None = None
+    removed_ids: str = ""
+    summary: str | None = None
+    opaque: bool = False
+    summariser: e.Summariser | None = None
+    focus: str = ""
+    window: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+    marks: tuple[str, ...] = ()
+
+
+def compaction_records(
+    records: Iterable[e.Record], *, unsuccessful: bool = False
+) -> list[CompactionReport]:
+    """One report for each compaction that happened, in order.
+
+    `unsuccessful` adds those that failed or did nothing, with ordinal 0.
+    """
+    found: list[CompactionReport] = []
+    for record in records:
+        match record.event:
+            case e.HistoryCompacted():
+                found.append(_done(record, record.event))
+            case e.CompactionFailed() | e.CompactionSkipped() if unsuccessful:
+                found.append(_not_done(record, record.event))
+            case _:
+                pass
+    return found
+
+
+def state_at(records: Iterable[e.Record], line: int | None = None) -> SessionState:
+    """The state after the records of all lines up to `line`, inclusive (None: after all)."""
+    state = SessionState()
+    for record in records:
+        if line is not None and record.n > line:
+            break
+        state.apply(record)
+    return state
+
+
+def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
+    return CompactionReport(
+        ordinal=event.ordinal,
+        line=record.n,
+        at=record.at,
+        outcome=str(e.Outcome.DONE),
+        policy=event.policy,
+        stage=event.stage,
+        trigger=event.trigger,
+        moment=event.moment,
+        phase=event.phase,
+        reason=event.reason,
+        evidence=event.evidence,
+        reason_evidence=event.reason_evidence,
+        tokens_before=event.before,
+        tokens_after=event.after,
+        items=Counts(
+            before=event.items_before,
+            after=event.items_after,
+            kept=event.kept,
+            removed=event.removed,
+            replaced=event.replaced,
+            inserted=event.inserted,
+        ),
+        removed_ids=event.removed_ids,
+        summary=event.summary,
+        opaque=event.opaque,
+        summariser=event.summariser,
+        focus=event.focus,
+        window=event.window,
+        attempts=event.summariser.attempts if event.summariser else 1,
+        seconds=event.seconds,
+        marks=event.marks,
+    )
+
+
+def _not_done(
+    record: e.Record, event: e.CompactionFailed | e.CompactionSkipped
+) -> CompactionReport:
+    failed = isinstance(event, e.CompactionFailed)
+    return CompactionReport(
+        ordinal=0,
+        line=record.n,
+        at=record.at,
+        outcome=str(event.outcome),
+        policy=event.policy,
+        stage=event.stage,
+        trigger=event.trigger,
+        moment=event.moment,
+        phase="",
+        reason=event.reason,
+        evidence=event.evidence if failed else "recorded",
+        reason_evidence=event.evidence if failed else "recorded",
+        tokens_before=None if failed else event.before,
+        tokens_after=None if failed else event.after,
+        attempts=event.attempts if failed else 1,
+    )

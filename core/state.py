@@ -1,0 +1,592 @@
+"""SessionState: the fold of events that every view reads.
+
+`apply` takes one record after the other and never looks anywhere else, so that a live session, a
+replayed file and a rewound position are the same code. What it keeps is frozen and replaced, never
+changed in place, which makes `copy` cheap: that is how rewinding keeps checkpoints.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from enum import IntFlag, StrEnum, auto
+from typing import Any
+
+import msgspec
+
+from . import events as e
+from .context import Context, Entry, EntryId, SegmentError
+from .items import FunctionCall, FunctionCallOutput, Item, Kind, Message, Role
+from .models import Budget
+from .tokens import Basis, CharClassCounter, Scope, Tokens, Usage
+from .views import Card, CardStatus, Fate, Point, Row, RowKind, ToolRun, ToolStatus
+
+ItemCost = Callable[[Item], int]
+
+
+class Changed(IntFlag):
+    """Which parts of the state an event touched."""
+
+    NOTHING = 0
+    META = auto()
+    STATUS = auto()
+    CONTEXT = auto()
+    ROWS = auto()
+    CARDS = auto()
+    METER = auto()
+    STREAM = auto()
+    APPROVAL = auto()
+    PROBLEMS = auto()
+
+
+class Status(StrEnum):
+    """What the session is doing."""
+
+    IDLE = "idle"
+    THINKING = "thinking"
+    TOOL = "running a tool"
+    COMPACTING = "compacting"
+    APPROVAL = "waiting for approval"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+_ESTIMATOR = CharClassCounter()
+
+_SHARED = frozenset({"known", "costs"})
+"""Tables that copies share: an id names the same entry at every position, so they only grow."""
+
+
+def estimate_item(item: Item) -> int:
+    """The estimate used until a tokenizer has counted: text only, no framing."""
+    return _ESTIMATOR.count_text(item.text)
+
+
+def add_usage(total: Usage | None, more: Usage) -> Usage:
+    """The sum of usages of several requests; a bucket that one of them did not report stays
+    unknown in the sum."""
+    if total is None:
+        return more
+
+    def both(a: int | None, b: int | None) -> int | None:
+        return None if a is None or b is None else a + b
+
+    return Usage(
+        input_tokens=total.input_tokens + more.input_tokens,
+        output_tokens=total.output_tokens + more.output_tokens,
+        cached_tokens=both(total.cached_tokens, more.cached_tokens),
+        cache_write_tokens=both(total.cache_write_tokens, more.cache_write_tokens),
+        reasoning_tokens=both(total.reasoning_tokens, more.reasoning_tokens),
+        total_tokens=total.total + more.total,
+    )
+
+
+class SessionState:
+    """Everything a screen or a report needs to know about a session at one position.
+
+    `cost` gives the tokens of one item, and `basis` says how; `recount` exchanges both.
+    """
+
+    def __init__(self, cost: ItemCost = estimate_item, basis: Basis = Basis.ESTIMATED) -> None:
+        self.cost_of = cost
+        self.basis = basis
+        self.session_id = ""
+        self.agent = ""
+        self.cwd = ""
+        self.model = ""
+        self.wire = ""
+        self.policy = ""
+        self.policy_params: dict[str, Any] = {}
+        self.title = ""
+        self.instructions = ""
+        self.version = ""
+        self.budget: Budget | None = None
+        self.window: int | None = None
+        self.started_at = 0.0
+        self.last_at = 0.0
+        self.position = -1
+        self.status = Status.IDLE
+        self.turn = 0
+        self.rounds = 0
+        self.requests = 0
+        self.tool_calls = 0
+        self.known: dict[EntryId, Entry] = {}
+        self.fates: dict[EntryId, Fate] = {}
+        self.costs: dict[EntryId, int] = {}
+        self.parts: dict[Kind, int] = {}
+        self.rows: list[Row] = []
+        self.cards: list[Card] = []
+        self.points: list[Point] = []
+        self.tools: dict[str, ToolRun] = {}
+        self.usage: Usage | None = None
+        self.usage_estimated = False
+        self.since_usage = 0
+        self.last_growth: list[int] = []
+        self.summariser_usage: Usage | None = None
+        self.summariser_calls = 0
+        self.removed_tokens: dict[tuple[Basis, Scope], int] = {}
+        self.compactions = 0
+        self.breaker_open = False
+        self.failures = 0
+        self.failed_stage = ""
+        self.overflow: e.ContextOverflowed | None = None
+        self.memory: dict[str, Any] = {}
+        self.streams: dict[str, str] = {}
+        self.approval: e.ApprovalRequested | None = None
+        self.problems: list[e.ErrorRaised] = []
+        self.unknown: dict[str, int] = {}
+        self.finished = False
+        self._entries: list[Entry] = []
+        self._entries_at_usage = 0
+        self._context: Context | None = None
+        self._open_passes: dict[str, int] = {}
+        self._runs: dict[str, str] = {}
+        self._in_turn = False
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def context(self) -> Context:
+        """What the model sees at this position."""
+        if self._context is None:
+            self._context = Context(self._entries)
+        return self._context
+
+    @property
+    def messages_tokens(self) -> Tokens:
+        """All entries of the context by the item cost in force: messages only."""
+        return Tokens(sum(self.parts.values()), self.basis, Scope.MESSAGES)
+
+    @property
+    def reported(self) -> Tokens | None:
+        """The provider's total for the last request of this window; None after a compaction until
+        the next report, since a figure from before the boundary says nothing about now."""
+        if self.usage is None:
+            return None
+        basis = Basis.ESTIMATED if self.usage_estimated else Basis.REPORTED
+        return Tokens(self.usage.total, basis, Scope.REQUEST)
+
+    def card_of(self, ordinal: int) -> Card | None:
+        """The card of the compaction with this ordinal."""
+        return next((card for card in reversed(self.cards) if card.ordinal == ordinal), None)
+
+    def run_of(self, call_id: str) -> ToolRun | None:
+        """The latest run of a call id, or None when no call and no start had it."""
+        key = self._runs.get(call_id)
+        return None if key is None else self.tools.get(key)
+
+    def fate(self, id: EntryId) -> Fate:
+        """What became of an entry."""
+        return self.fates.get(id, Fate())
+
+    def copy(self) -> SessionState:
+        """An independent state at the same position."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list) and name not in _SHARED:
+                setattr(twin, name, value.copy())
+        return twin
+
+    def settled(self) -> SessionState:
+        """A copy without what ephemeral events left in it: what a replay of the record gives."""
+        twin = self.copy()
+        twin.streams = {}
+        for at, card in enumerate(twin.cards):
+            if card.streamed:
+                twin.cards[at] = msgspec.structs.replace(card, streamed="")
+        for key, run in twin.tools.items():
+            if run.live:
+                twin.tools[key] = msgspec.structs.replace(run, live="")
+        return twin
+
+    def recount(self, cost: ItemCost, basis: Basis) -> None:
+        """Exchange the item cost (a tokenizer has been loaded) and count everything anew."""
+        self.cost_of, self.basis = cost, basis
+        self.costs = {id: cost(entry.item) for id, entry in self.known.items()}
+        self._recount_parts()
+
+    def recount_like(self, other: SessionState) -> None:
+        """Take the costs of a state of the same session that has been recounted."""
+        self.cost_of, self.basis, self.costs = other.cost_of, other.basis, other.costs
+        self._recount_parts()
+
+    # -- folding -------------------------------------------------------------------------------
+
+    def apply(self, record: e.Record) -> Changed:
+        """Take one record. Never raises: what does not fit becomes a problem that is shown."""
+        if not record.ephemeral:
+            self.position = record.n
+            self.last_at = record.at
+        match record.event:
+            case e.MessageDelta():
+                return self._delta(record.event)
+            case e.ToolOutput():
+                return self._tool_output(record.event)
+            case e.ItemAppended():
+                return self._item(record, record.event)
+            case e.UsageReported():
+                return self._usage(record, record.event)
+            case e.RequestSent():
+                return self._request(record, record.event)
+            case e.ToolStarted() | e.ToolFinished():
+                return self._tool(record, record.event)
+            case (
+                e.CompactionStarted()
+                | e.CompactionProposed()
+                | e.HistoryCompacted()
+                | e.CompactionSkipped()
+                | e.CompactionFailed()
+                | e.SummaryAttemptFailed()
+            ):
+                return self._compaction(record, record.event)
+            case e.HistoryRolledBack():
+                return self._rolled_back(record, record.event)
+            case e.SessionStarted() | e.ModelChanged() | e.PolicyChanged():
+                return self._meta(record, record.event)
+            case _:
+                return self._other(record, record.event)
+
+    def _row(self, kind: RowKind, record: e.Record, **more: Any) -> None:
+        self.rows.append(Row(kind=kind, n=record.n, at=record.at, **more))
+
+    def _problem(self, record: e.Record, message: str) -> Changed:
+        problem = e.ErrorRaised(kind="record", message=message, line=record.n)
+        self.problems.append(problem)
+        self._row(RowKind.ERROR, record, text=message)
+        return Changed.ROWS | Changed.PROBLEMS
+
+    def _meta(
+        self, record: e.Record, event: e.SessionStarted | e.ModelChanged | e.PolicyChanged
+    ) -> Changed:
+        match event:
+            case e.SessionStarted():
+                self.session_id, self.agent, self.cwd = event.session_id, event.agent, event.cwd
+                self.model, self.wire, self.policy = event.model, event.wire, event.policy
+                self.policy_params, self.budget = event.policy_params, event.budget
+                self.title, self.version = event.title, event.version
+                self.instructions = event.instructions
+                self.started_at = record.at
+            case e.ModelChanged():
+                self.model = event.model
+                self.budget = event.budget or self.budget
+                self._row(RowKind.NOTE, record, text=f"model is now {event.model}")
+            case e.PolicyChanged():
+                self.policy, self.policy_params = event.policy, event.policy_params
+                self.memory = {}
+                self._row(RowKind.NOTE, record, text=f"policy is now {event.policy}")
+        return Changed.META | Changed.METER | Changed.ROWS
+
+    def _item(self, record: e.Record, event: e.ItemAppended) -> Changed:
+        id = EntryId(record.n, event.part)
+        entry = Entry(id, event.item, (id,))
+        self.known[id] = entry
+        cost = self.cost_of(event.item)
+        self.costs[id] = cost
+        if event.in_context:
+            self._entries.append(entry)
+            self._context = None
+            self.since_usage += cost
+            self.parts[entry.kind] = self.parts.get(entry.kind, 0) + cost
+        else:
+            self.fates[id] = Fate(outside=True)
+        match event.item:
+            case FunctionCall():
+                self.tool_calls += 1
+                self._call(record, id, event.item)
+            case FunctionCallOutput(call_id=call_id) if (run := self.run_of(call_id)) is not None:
+                status = ToolStatus.FAILED if event.item.is_error else ToolStatus.DONE
+                if run.status is not ToolStatus.RUNNING and run.status is not ToolStatus.WAITING:
+                    status = run.status
+                self.tools[self._runs[call_id]] = msgspec.structs.replace(
+                    run, output=id, status=status, live=""
+                )
+            case FunctionCallOutput(call_id=call_id):
+                self._row(RowKind.OUTPUT, record, id=id, call_id=call_id)
+            case Message(role=Role.ASSISTANT):
+                self._row(RowKind.ASSISTANT, record, id=id)
+                self.streams.pop("assistant", None)
+            case _:
+                self._row(RowKind(entry.kind.value), record, id=id)
+        self.streams.pop("reasoning", None)
+        return Changed.CONTEXT | Changed.ROWS | Changed.METER | Changed.STREAM
+
+    def _call(self, record: e.Record, id: EntryId, call: FunctionCall) -> None:
+        """Enter a call. Some providers use a call id again: such a later run has the key
+        "<call id> <entry id>" in `tools`, so that the row of the earlier one keeps showing it."""
+        run = self.run_of(call.call_id)
+        if run is not None and run.call is None:  # its start was recorded before the call itself
+            self.tools[self._runs[call.call_id]] = msgspec.structs.replace(
+                run, name=call.name, arguments=call.arguments, call=id
+            )
+            return
+        key = call.call_id if run is None else f"{call.call_id} {id}"
+        self._runs[call.call_id] = key
+        self.tools[key] = ToolRun(
+            call_id=call.call_id, name=call.name, arguments=call.arguments, call=id
+        )
+        self._row(RowKind.TOOL, record, id=id, call_id=key)
+
+    def _request(self, record: e.Record, event: e.RequestSent) -> Changed:
+        self.requests = max(self.requests + 1, event.request)
+        if event.purpose is e.Purpose.TURN:
+            self.rounds += 1
+            self.status = Status.THINKING
+            self._row(RowKind.ROUND, record, number=self.rounds)
+        self.streams.pop("assistant", None)
+        return Changed.ROWS | Changed.STATUS
+
+    def _usage(self, record: e.Record, event: e.UsageReported) -> Changed:
+        self.window = event.window or self.window
+        if event.purpose is e.Purpose.COMPACTION:
+            self.summariser_usage = add_usage(self.summariser_usage, event.usage)
+            self.summariser_calls += 1
+            return Changed.METER
+        if self.usage is not None and not event.estimated and not self.usage_estimated:
+            self.last_growth = [*self.last_growth[-7:], event.usage.total - self.usage.total]
+        self.usage, self.usage_estimated = event.usage, event.estimated
+        self.since_usage, self._entries_at_usage = 0, len(self._entries)
+        self.overflow = None
+        self.points.append(
+            Point(n=record.n, round=self.rounds, total=event.usage.total, estimated=event.estimated)
+        )
+        return Changed.METER
+
+    def _tool(self, record: e.Record, event: e.ToolStarted | e.ToolFinished) -> Changed:
+        run = self.run_of(event.call_id)
+        if run is None:
+            run = ToolRun(call_id=event.call_id, name=event.name)
+            self._runs[event.call_id] = event.call_id
+            self._row(RowKind.TOOL, record, call_id=event.call_id)
+        match event:
+            case e.ToolStarted():
+                run = msgspec.structs.replace(run, status=ToolStatus.RUNNING, started=record.at)
+                self.status = Status.TOOL
+            case e.ToolFinished():
+                run = msgspec.structs.replace(
+                    run,
+                    status=ToolStatus.DONE if event.ok else ToolStatus.FAILED,
+                    seconds=event.seconds,
+                    exit_code=event.exit_code,
+                    size=event.size,
+                    saved=event.saved,
+                    live="",
+                )
+        self.tools[self._runs[event.call_id]] = run
+        return Changed.ROWS | Changed.STATUS
+
+    def _tool_output(self, event: e.ToolOutput) -> Changed:
+        run = self.run_of(event.call_id)
+        if run is None:
+            return Changed.NOTHING
+        live = (run.live + event.text)[-4000:]
+        self.tools[self._runs[event.call_id]] = msgspec.structs.replace(run, live=live)
+        return Changed.STREAM
+
+    def _delta(self, event: e.MessageDelta) -> Changed:
+        if event.channel == "summary" and event.pass_id in self._open_passes:
+            at = self._open_passes[event.pass_id]
+            card = self.cards[at]
+            self.cards[at] = msgspec.structs.replace(card, streamed=card.streamed + event.text)
+            return Changed.CARDS | Changed.STREAM
+        self.streams[event.channel] = self.streams.get(event.channel, "") + event.text
+        return Changed.STREAM
+
+    def _compaction(self, record: e.Record, event: e.Event) -> Changed:
+        match event:
+            case e.CompactionStarted():
+                self._open(record, Card.started(record, event))
+                self.status = Status.COMPACTING
+            case e.CompactionProposed():
+                at = self._pass(record, event.pass_id, event.policy, event.stage)
+                self.cards[at] = self.cards[at].proposed(event)
+            case e.SummaryAttemptFailed():
+                at = self._pass(record, event.pass_id, "", "")
+                self.cards[at] = self.cards[at].attempt_failed(event)
+            case e.CompactionSkipped() | e.CompactionFailed():
+                at = self._pass(record, event.pass_id, event.policy, event.stage)
+                self.cards[at] = self.cards[at].ended(record, event)
+                self._open_passes.pop(event.pass_id, None)
+                self.status = self._after_compaction()
+                # Who stops a compaction says nothing about whether the next one would work.
+                if isinstance(event, e.CompactionFailed) and event.outcome is not e.Outcome.ABORTED:
+                    self.failures += 1
+                    self.failed_stage = event.stage
+            case e.HistoryCompacted():
+                return self._compacted(record, event)
+            case _:
+                pass
+        return Changed.CARDS | Changed.ROWS | Changed.STATUS
+
+    def _open(self, record: e.Record, card: Card) -> int:
+        at = len(self.cards)
+        self.cards.append(card)
+        self._open_passes[card.pass_id] = at
+        self._row(RowKind.COMPACTION, record, card=at)
+        return at
+
+    def _pass(self, record: e.Record, pass_id: str, policy: str, stage: str) -> int:
+        at = self._open_passes.get(pass_id)
+        if at is None:
+            card = Card(
+                pass_id=pass_id, policy=policy, stage=stage, n=record.n, started_at=record.at
+            )
+            at = self._open(record, card)
+        return at
+
+    def _compacted(self, record: e.Record, event: e.HistoryCompacted) -> Changed:
+        at = self._pass(record, event.pass_id, event.policy, event.stage)
+        # One pass may hold several edits: each has its own card, the last open one is used up.
+        self._open_passes.pop(event.pass_id, None)
+        before = self.context
+        try:
+            change = before.apply(event.segments, record.n, event.ordinal)
+        except (SegmentError, ValueError) as fault:
+            self.cards[at] = self.cards[at].broken(record, event, str(fault))
+            self.status = self._after_compaction()
+            return self._problem(
+                record, f"compaction {event.ordinal} does not fit the context: {fault}"
+            )
+        self._enter(change.after)
+        self._fates(change.removed, change.inserted, event.ordinal)
+        for old, new in change.replaced:
+            self.fates[old] = Fate(removed_by=event.ordinal, became=new)
+        self.cards[at] = self.cards[at].done(record, event, change, before)
+        self.compactions += 1
+        if event.summary is not None or event.opaque or event.stage == self.failed_stage:
+            # A cheap stage that works says nothing about the summaries that fail beside it.
+            self.failures = 0
+        self._forget_usage()
+        self.memory = {**self.memory, **event.memory}
+        self.status = self._after_compaction()
+        if event.before and event.after and event.before.comparable(event.after):
+            key = (event.before.basis, event.before.scope)
+            gone = event.before.value - event.after.value
+            self.removed_tokens[key] = self.removed_tokens.get(key, 0) + gone
+        after = event.after.value if event.after else None
+        self.points.append(
+            Point(n=record.n, round=self.rounds, total=after, estimated=True, card=at)
+        )
+        found = Changed.CARDS | Changed.ROWS | Changed.CONTEXT | Changed.METER | Changed.STATUS
+        if event.digest and event.digest != change.after.digest():
+            found |= self._problem(
+                record,
+                f"the context after compaction {event.ordinal} differs from the recorded digest: "
+                "this replay has forked from what really happened",
+            )
+        return found
+
+    def _rolled_back(self, record: e.Record, event: e.HistoryRolledBack) -> Changed:
+        try:
+            change = self.context.apply(event.segments, record.n, 0)
+        except (SegmentError, ValueError) as fault:
+            return self._problem(record, f"the rollback does not fit the context: {fault}")
+        self._enter(change.after)
+        for id in change.removed:
+            self.fates[id] = Fate(rolled_back=True)
+        # A figure from before the rollback counts what is no longer there.
+        self._forget_usage()
+        plural = "" if event.turns == 1 else "s"
+        text = f"rollback of {event.turns} turn{plural}: {event.removed} items taken back"
+        self._row(RowKind.NOTE, record, text=text)
+        return Changed.CONTEXT | Changed.ROWS | Changed.METER
+
+    def _forget_usage(self) -> None:
+        """What the provider said last is about another context than this one."""
+        self.usage, self.usage_estimated = None, False
+        self.since_usage, self._entries_at_usage = 0, len(self._entries)
+
+    def _enter(self, after: Context) -> None:
+        """Make this the context, whose entries may be new."""
+        for entry in after:
+            if entry.id not in self.costs:
+                self.known[entry.id] = entry
+                self.costs[entry.id] = self.cost_of(entry.item)
+        self._entries = list(after.entries)
+        self._context = after
+        self._recount_parts()
+
+    def _after_compaction(self) -> Status:
+        return Status.THINKING if self._in_turn else Status.IDLE
+
+    def _fates(
+        self, removed: tuple[EntryId, ...], inserted: tuple[EntryId, ...], ordinal: int
+    ) -> None:
+        speaks: dict[EntryId, EntryId] = {}
+        for id in inserted:
+            for source in self.known[id].origin:
+                speaks.setdefault(source, id)
+        for id in removed:
+            self.fates[id] = Fate(removed_by=ordinal, summary=speaks.get(id))
+
+    def _recount_parts(self) -> None:
+        self.parts = {}
+        for entry in self._entries:
+            self.parts[entry.kind] = self.parts.get(entry.kind, 0) + self.costs[entry.id]
+        since = self._entries[self._entries_at_usage :]
+        self.since_usage = sum(self.costs[entry.id] for entry in since)
+
+    def _other(self, record: e.Record, event: e.Event) -> Changed:
+        match event:
+            case e.TurnStarted():
+                self.turn, self.status, self._in_turn = event.turn, Status.THINKING, True
+                self._row(RowKind.TURN, record, number=event.turn)
+                return Changed.ROWS | Changed.STATUS
+            case e.TurnFinished():
+                self.status = Status.FAILED if event.outcome == "failed" else Status.IDLE
+                self.approval, self._in_turn = None, False
+                self.streams.clear()
+                self._row(RowKind.TURN_END, record, number=event.turn, text=event.outcome)
+                return Changed.ROWS | Changed.STATUS | Changed.STREAM
+            case e.ApprovalRequested():
+                self.approval, self.status = event, Status.APPROVAL
+                return Changed.APPROVAL | Changed.STATUS
+            case e.ApprovalAnswered():
+                self.approval, self.status = None, Status.TOOL
+                return Changed.APPROVAL | Changed.STATUS
+            case e.BreakerOpened():
+                self.breaker_open = True
+                self._row(RowKind.ERROR, record, text=f"breaker open: {event.reason}")
+            case e.BreakerClosed():
+                self.breaker_open, self.failures = False, 0
+                self._row(RowKind.NOTE, record, text=f"breaker closed by {event.by}")
+            case e.ContextOverflowed():
+                self.overflow = event
+                self._row(RowKind.ERROR, record, text=f"context overflow: {event.message}")
+            case e.UnannouncedReduction():
+                self._row(RowKind.NOTE, record, text=event.explanation)
+            case e.ErrorRaised():
+                self.problems.append(event)
+                self._row(RowKind.ERROR, record, text=event.message)
+            case e.UnknownRecord():
+                self.unknown[event.type] = self.unknown.get(event.type, 0) + 1
+                self._row(RowKind.UNKNOWN, record, text=event.type)
+            case e.SessionResumed():
+                self.finished, self.status, self._in_turn = False, Status.IDLE, False
+                self.approval = None
+                self.streams.clear()
+                self._row(RowKind.NOTE, record, text="; ".join(("session resumed", *event.notes)))
+            case e.SessionFinished():
+                self.finished, self.status, self._in_turn = True, Status.FINISHED, False
+                self._row(RowKind.NOTE, record, text=f"session closed {event.reason}".strip())
+            case e.Note():
+                self._row(RowKind.NOTE, record, text=event.text)
+            case _:
+                self._row(RowKind.NOTE, record, text=e.event_name(event))
+        return Changed.ROWS | Changed.STATUS | Changed.PROBLEMS | Changed.METER
+
+
+__all__ = [
+    "Card",
+    "CardStatus",
+    "Changed",
+    "Fate",
+    "ItemCost",
+    "Point",
+    "Row",
+    "RowKind",
+    "SessionState",
+    "Status",
+    "ToolRun",
+    "ToolStatus",
+    "estimate_item",
+]

@@ -1,0 +1,276 @@
+"""The Textual app: modes, themes, commands, and what happens when something goes wrong.
+
+A session is a mode of its own, the list of sessions another. Everything the app needs (the clock,
+where sessions come from, what is opened first) is given to it, so that a test or a picture can give
+it something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Input
+from textual.worker import Worker, WorkerState
+
+from thresher.core.errors import ThresherError
+from thresher.core.text import clean, clean_line
+
+from .commands import Commands
+from .keys import Where, bindings
+from .model import ConsoleModel
+from .opening import Opened, open_file
+from .screens.opening import OpeningScreen
+from .screens.picker import Lister
+from .theme import DARK_NAME, LIGHT_NAME, ThemedApp
+
+QUIT_WITHIN = 2.0
+"""Seconds in which a second Ctrl+C quits."""
+
+NARROW, WIDE = 100, 150
+
+Start = Callable[[], Awaitable[Opened]]
+"""Makes the session that is shown first, in the app's event loop."""
+
+
+class ThresherApp(ThemedApp):
+    """The console. `start` makes the first session; without it the list of sessions is shown.
+
+    `lister` finds the sessions of this machine, `opener` opens one of them. `keymap` maps ids of
+    the key table to keys.
+    """
+
+    TITLE = "thresher"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.APP)
+    CSS_PATH = "styles/app.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (NARROW, "normal"), (WIDE, "wide")]
+    COMMANDS = {Commands}
+
+    def __init__(
+        self,
+        start: Start | None = None,
+        *,
+        lister: Lister | None = None,
+        opener: Callable[[Path], Awaitable[Opened]] = open_file,
+        clock: Callable[[], float] = time.time,
+        theme: str = "",
+        keymap: Mapping[str, str] | None = None,
+        animate: bool = False,
+    ) -> None:
+        super().__init__()
+        self.clock = clock
+        self.opened: list[Opened] = []
+        self.shown: Opened | None = None
+        self._start = start
+        self._lister: Lister = lister or (lambda: iter(()))
+        self._opener = opener
+        self._last_ctrl_c = float("-inf")
+        self._modes_made = 0
+        self._sessions_made = False
+        self._mode_of: dict[int, str] = {}
+        if not animate:
+            self.animation_level = "none"
+        if theme in self.available_themes:
+            self.theme = theme
+        if keymap:
+            self.set_keymap(dict(keymap))
+
+    # -- screens -------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[None]:
+        """What is painted first: nothing is loaded for it."""
+        return OpeningScreen()
+
+    def on_mount(self) -> None:
+        """Begin with the session that was asked for, or with the list."""
+        if self._start is None:
+            self.call_later(self.action_sessions)
+        else:
+            self._open(self._start)
+
+    @property
+    def model(self) -> ConsoleModel | None:
+        """The session in view, or None while there is none."""
+        return self.shown.model if self.shown else None
+
+    def open_path(self, path: Path) -> None:
+        """Open a session file, or go back to it when it is open."""
+        known = next((opened for opened in self.opened if opened.path == path), None)
+        if known is not None:
+            self.go_to(known)
+            return
+        self._open(lambda: self._opener(path))
+
+    def _open(self, start: Start) -> None:
+        self.run_worker(
+            self._opening(start), name="open", group="open", exclusive=True, exit_on_error=False
+        )
+
+    async def _opening(self, start: Start) -> None:
+        try:
+            opened = await start()
+        except ThresherError as error:
+            self.report(error)
+            if self.shown is None:
+                await self.action_sessions()
+            return
+        await self.show(opened)
+
+    async def show(self, opened: Opened) -> None:
+        """Put a session on the screen. Other recorded ones are closed, a live one goes on."""
+        from .screens.console import ConsoleScreen
+
+        self._modes_made += 1
+        mode = f"session-{self._modes_made}"
+        model = opened.model
+        self.add_mode(mode, lambda: ConsoleScreen(model))
+        before = [old for old in self.opened if not old.live]
+        self.opened.append(opened)
+        self._mode_of[id(opened)] = mode
+        self.shown = opened
+        opened.failed = self.report
+        await self.switch_mode(mode)
+        opened.recounted = self._recounted
+        for work in opened.background:
+            self.run_worker(work(), name="background", group=mode, exit_on_error=False)
+        for old in before:
+            await self._close(old)
+
+    def go_to(self, opened: Opened) -> None:
+        """Back to a session that is open."""
+        self.shown = opened
+        self.switch_mode(self._mode_of[id(opened)])
+
+    async def _close(self, opened: Opened) -> None:
+        mode = self._mode_of.pop(id(opened))
+        self.opened.remove(opened)
+        self.workers.cancel_group(self, mode)
+        await self.remove_mode(mode)
+        await opened.close()
+
+    def _recounted(self) -> None:
+        from .screens.console import ConsoleScreen
+
+        for screen in self.screen_stack:
+            if isinstance(screen, ConsoleScreen):
+                screen.redraw()
+
+    async def action_sessions(self) -> None:
+        """Show the list of sessions."""
+        if not self._sessions_made:
+            self._sessions_made = True
+            from .screens.picker import PickerScreen
+
+            self.add_mode("sessions", lambda: PickerScreen(self._lister, clock=self.clock))
+        await self.switch_mode("sessions")
+
+    def on_picker_screen_wanted(self, message: object) -> None:
+        """A session was picked."""
+        from .screens.picker import PickerScreen
+
+        if isinstance(message, PickerScreen.Wanted):
+            self.open_path(message.path)
+
+    def on_picker_screen_left(self) -> None:
+        """Back from the list to the session that is open, if there is one."""
+        if self.shown is not None:
+            self.go_to(self.shown)
+
+    def show_text(self, title: str, text: str) -> None:
+        """Show a whole text, which may be long and need not be clean."""
+        from .screens.text import TextScreen
+
+        self.push_screen(TextScreen(title, text))
+
+    def action_help(self) -> None:
+        """Show the keys and signs."""
+        from .screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen())
+
+    # -- looks ---------------------------------------------------------------------------------
+
+    def action_toggle_theme(self) -> None:
+        """From dark to light, or back."""
+        self.theme = LIGHT_NAME if self.current_theme.dark else DARK_NAME
+
+    def action_save_picture(self) -> None:
+        """Save the screen as an SVG file in the folder the program runs in."""
+        name = time.strftime("thresher-%Y%m%d-%H%M%S.svg", time.gmtime(self.clock()))
+        try:
+            Path(name).write_text(self.export_screenshot(), encoding="utf-8")
+        except OSError as error:
+            self.report(ThresherError("Picture not saved", f"{name}: {error.strerror}."))
+        else:
+            self.tell("Picture saved", name)
+
+    # -- errors and the end --------------------------------------------------------------------
+
+    def tell(self, title: str, text: str) -> None:
+        """A toast; neither text needs to be clean."""
+        self.notify(clean(text), title=clean_line(title, 60), markup=False)
+
+    def report(self, error: BaseException) -> None:
+        """Tell the user of an error: an expected one as a toast, any other on a screen."""
+        if isinstance(error, ThresherError):
+            self.notify(
+                clean(error.msg),
+                title=clean_line(error.title, 60),
+                severity="error",
+                timeout=10,
+                markup=False,
+            )
+            return
+        from .screens.error import ErrorScreen
+
+        path = str(self.shown.path) if self.shown and self.shown.live else ""
+        self.push_screen(ErrorScreen(error, path))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Work in the background that failed is shown; it never ends the program."""
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.report(event.worker.error)
+
+    def action_interrupt(self) -> None:
+        """Ctrl+C: copy what is selected, else interrupt the agent; twice quits."""
+        if self._copy_selected():
+            return
+        now = time.monotonic()
+        if now - self._last_ctrl_c < QUIT_WITHIN:
+            self.run_worker(self.action_quit(), name="quit", exit_on_error=False)
+            return
+        self._last_ctrl_c = now
+        actor = self.model.actor if self.model else None
+        if actor is not None:
+            actor.interrupt()
+        self.notify("Press Ctrl+C again to quit.", timeout=QUIT_WITHIN, markup=False)
+
+    def _copy_selected(self) -> bool:
+        focused = self.focused
+        text = focused.selected_text if isinstance(focused, Input) else ""
+        text = text or self.screen.get_selected_text() or ""
+        if text:
+            self.copy_to_clipboard(text)
+        return bool(text)
+
+    async def action_quit(self) -> None:
+        """Put every session in order, then end."""
+        await self._close_all()
+        self.exit()
+
+    async def on_unmount(self) -> None:
+        """Also after an error: no session is left open."""
+        await self._close_all()
+
+    async def _close_all(self) -> None:
+        for opened in list(self.opened):
+            try:
+                await asyncio.wait_for(opened.close(), timeout=10)
+            except (ThresherError, TimeoutError) as error:
+                self.log.error(str(error))

@@ -1,0 +1,129 @@
+"""The sessions of this machine, of every agent that is known: one list for all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from thresher.core import paths
+from thresher.core.errors import ThresherError
+
+OWN = "thresher"
+CODEX = "codex"
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """A session before it is opened. Text is foreign and not clean.
+
+    `last` is in seconds since the epoch; `size` in bytes; None is not known; `problem` says why it
+    cannot be read or resumed.
+    """
+
+    agent: str
+    id: str
+    path: Path
+    last: float
+    title: str = ""
+    model: str = ""
+    policy: str = ""
+    cwd: str = ""
+    size: int = 0
+    lines: int | None = None
+    compactions: int | None = None
+    running: bool = False
+    problem: str = ""
+
+
+def own_sessions() -> Iterator[Known]:
+    """Those of our own agent, the one last active first."""
+    from thresher.core.sessions import catalog
+
+    for info in catalog.sessions(paths.sessions_dir()):
+        yield Known(
+            agent=OWN,
+            id=info.id,
+            path=info.path,
+            last=info.last,
+            title=info.title,
+            model=info.model,
+            policy=info.policy,
+            cwd=info.cwd,
+            size=info.size,
+            lines=info.lines,
+            compactions=info.compactions,
+            running=info.running,
+            problem=info.problem,
+        )
+
+
+def codex_sessions() -> Iterator[Known]:
+    """Those of Codex, the one last written to first; each is looked at when it is asked for."""
+    from thresher.core.sources.discover import find_codex_sessions
+
+    for found in find_codex_sessions():
+        yield Known(
+            agent=CODEX,
+            id=found.id,
+            path=found.path,
+            last=found.modified,
+            title=found.title,
+            model=found.model,
+            cwd=found.cwd,
+            size=found.size,
+            compactions=found.compactions,
+            problem=found.problem,
+        )
+
+
+def latest(agent: str = "") -> Path:
+    """The session last active, of one agent or of all. Raises ThresherError when there is none."""
+    from thresher.core.sessions import catalog
+    from thresher.core.sources.discover import latest_codex_session
+
+    match agent:
+        case "":
+            return _latest_of_all()
+        case "thresher":
+            return catalog.find("latest", paths.sessions_dir())
+        case "codex":
+            return latest_codex_session()
+        case _:
+            raise ThresherError(
+                "Unknown agent", f"there is no agent {agent!r}: known are {OWN} and {CODEX}."
+            )
+
+
+def by_id(query: str) -> Path:
+    """The session whose id begins like that. Raises ThresherError unless there is exactly one."""
+    from thresher.core.sessions import catalog
+    from thresher.core.sources.discover import codex_files
+
+    try:
+        return catalog.find(query, paths.sessions_dir())
+    except ThresherError:
+        found = [path for path in codex_files() if f"-{query}" in path.name[len("rollout-") :]]
+        if not found:
+            raise
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found[:5])
+        raise ThresherError(
+            "Which session", f"{query!r} is in the names of {len(found)} sessions: {names}."
+        )
+    return found[0]
+
+
+def _latest_of_all() -> Path:
+    from thresher.core.sources.discover import codex_files
+
+    dated = [(known.last, known.path) for known in own_sessions() if not known.problem][:1]
+    for path in codex_files():
+        if path.suffix == ".jsonl":
+            dated.append((path.stat().st_mtime, path))
+            break
+    if not dated:
+        raise ThresherError(
+            "No session", "there is no session on this machine yet: `thresher demo` makes one."
+        )
+    return max(dated)[1]

@@ -1,0 +1,386 @@
+"""`thresher compactions`, `context` and `requests`: what a session file says, without a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from thresher.core.errors import ThresherError
+from thresher.core.text import clean_line
+
+from ..figures import change, count, seconds, with_basis
+from ..spans import Line, Tone, span
+from . import output
+from .targets import FILE_HELP, located
+from .tables import Column, fields, table
+
+if TYPE_CHECKING:
+    from thresher.core.history import History
+    from thresher.core.sources.base import Source
+    from thresher.core.state import SessionState
+    from thresher.core.views import Card
+
+File = Annotated[str, Parameter(help=FILE_HELP)]
+Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")]
+
+SUMMARY_LINES = 8
+SHOWN_PROBLEMS = 10
+
+
+def add_to(app: App) -> None:
+    """Register the three commands."""
+    app.command(compactions, help_epilogue="Example: thresher compactions latest:codex")
+    app.command(context, help_epilogue="Example: thresher context session.jsonl --at 42")
+    app.command(requests, help_epilogue="Example: thresher requests session.jsonl --json | head -1")
+
+
+# -- compactions -------------------------------------------------------------------------------
+
+
+def compactions(
+    file: File,
+    /,
+    *,
+    json: Json = False,
+    all: Annotated[
+        bool, Parameter(name="--all", negative="", show_default=False, help="Also those that changed nothing.")
+    ] = False,
+) -> int:
+    """Tell every compaction of a session: when, why, what it removed and kept, its summary.
+
+    With --json, one JSON line for each, the whole summary in it.
+    """
+    from thresher.core.sources.report import compaction_records
+
+    _, history = _read(file)
+    state = history.state
+    if json:
+        for record in compaction_records(history.records, unsuccessful=all):
+            output.put_json(record)
+    else:
+        cells = min(output.columns(), 120)
+        for card in state.cards:
+            if all or card.ordinal:
+                output.put(_card(card, cells))
+                output.say()
+        output.say(_total(state, all))
+    _remark_problems(state)
+    return 0
+
+
+def _card(card: Card, cells: int) -> list[Line]:
+    number = f"{card.ordinal}" if card.ordinal else "-"
+    outcome = (card.status.value, Tone.KEPT if card.status.value == "done" else Tone.FAILED)
+    told = " · ".join(
+        part for part in (card.policy, card.stage, card.trigger.value, card.phase) if part
+    )
+    head: Line = [
+        span(f"{number:>3}  ", Tone.STRONG),
+        outcome,
+        span(f"  {clean_line(told, 100)}"),
+        span(f"  #{card.n}", Tone.MUTED),
+    ]
+    return [head, *fields(_facts(card), cells, indent=" " * 5)]
+
+
+def _facts(card: Card) -> list[tuple[str, Any]]:
+    facts: list[tuple[str, Any]] = [("reason", _known_by(card.reason, card.reason_evidence))]
+    if card.items_before or card.items_after:
+        facts.append(("items", _items(card)))
+    if card.before or card.after:
+        facts.append(("tokens", change(card.before, card.after)))
+    if card.focus:
+        facts.append(("focus", card.focus))
+    if card.summariser is not None:
+        usage = card.summariser.usage
+        cost = f", {usage.total:,} tokens" if usage else ""
+        time = f", {seconds(card.summariser.seconds)}" if card.summariser.seconds else ""
+        facts.append(("summary by", f"{card.summariser.model}{cost}{time}"))
+    if card.opaque:
+        facts.append(("summary", "sealed by the provider: it cannot be read"))
+    elif card.summary is not None:
+        facts.append(("summary", (_beginning(card.summary), Tone.SUMMARY)))
+    if card.failure_kind:
+        facts.append(("failed", f"{card.failure_kind}, {count(card.failures, 'failure')} in a row"))
+    if card.next_step:
+        facts.append(("next", card.next_step))
+    if card.marks:
+        facts.append(("marks", ("; ".join(card.marks), Tone.THRESHOLD)))
+    if card.evidence != "recorded":
+        facts.append(("known by", card.evidence))
+    return facts
+
+
+def _items(card: Card) -> str:
+    parts = (
+        (card.kept, "kept"),
+        (card.removed, "removed"),
+        (card.replaced, "rewritten"),
+        (card.inserted, "inserted"),
+    )
+    told = ", ".join(f"{number:,} {word}" for number, word in parts if number)
+    return f"{card.items_before:,} → {card.items_after:,}" + (f"  ({told})" if told else "")
+
+
+def _known_by(text: str, evidence: str) -> str:
+    return f"{text} ({evidence})" if text and evidence != "recorded" else text
+
+
+def _beginning(text: str) -> str:
+    lines = text.strip().split("\n")
+    shown = [clean_line(line, 400) for line in lines[:SUMMARY_LINES]]
+    if len(lines) > SUMMARY_LINES:
+        shown.append(f"… {count(len(lines) - SUMMARY_LINES, 'more line')}; --json has all of it")
+    return "\n".join(shown) or "(empty)"
+
+
+def _total(state: SessionState, all: bool) -> str:
+    happened = sum(1 for card in state.cards if card.ordinal)
+    told = count(happened, "compaction") if happened else "No compaction"
+    told += f" in {count(state.position + 1, 'line')}"
+    if others := len(state.cards) - happened:
+        told += f", {others:,} more that changed nothing" + ("" if all else " (--all tells them)")
+    for (basis, scope), gone in state.removed_tokens.items():
+        told += f"; {gone:,} tokens removed in total ({basis}, {scope})"
+    return told + "."
+
+
+# -- context -----------------------------------------------------------------------------------
+
+
+def context(
+    file: File,
+    /,
+    *,
+    at: Annotated[str | None, Parameter(help="A line of the session: 42 or #42.")] = None,
+    json: Json = False,
+    raw: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the agent's own wire form, as a JSON array.")
+    ] = False,
+) -> int:
+    """Tell what the model sees at a place of a session: by default at its end."""
+    if json and raw:
+        raise ThresherError("Wrong usage", "--json and --raw are two forms: give one of them.")
+    path, history = _read(file)
+    line = _line(at, history)
+    if raw:
+        output.put_json(_raw_context(path, history, line))
+        return 0
+    state = history.at(history.position_of(line))
+    costs, basis = _counted(state)
+    if json:
+        output.put_json(_context_record(line, state, costs, basis))
+    else:
+        _tell_context(line, state, costs, basis)
+    _remark_problems(state)
+    return 0
+
+
+def _line(at: str | None, history: History) -> int:
+    last = history.records[-1].n
+    if at is None:
+        return last
+    try:
+        line = int(at.removeprefix("#"))
+    except ValueError:
+        raise ThresherError("No such place", f"--at {at} is not a line number.") from None
+    if not 0 <= line <= last:
+        raise ThresherError(
+            "No such place", f"--at {line} is not in the session: its lines are 0 to {last:,}."
+        )
+    return line
+
+
+def _counted(state: SessionState) -> tuple[dict[Any, int], str]:
+    """The tokens of each entry by the best counter of this machine, and how they come about."""
+    from thresher.core.ledger import item_tokens
+    from thresher.core.tokenizer import counter_for
+
+    counter = counter_for(state.model)
+    costs = {entry.id: item_tokens(counter, entry.item) for entry in state.context}
+    return costs, counter.basis.value
+
+
+def _context_record(
+    line: int, state: SessionState, costs: dict[Any, int], basis: str
+) -> dict[str, Any]:
+    return {
+        "position": line,
+        "agent": state.agent,
+        "session_id": state.session_id,
+        "model": state.model,
+        "instructions": state.instructions,
+        "tokens": {"value": sum(costs.values()), "basis": basis, "scope": "messages"},
+        "reported": state.reported,
+        "entries": [
+            {
+                "id": str(entry.id),
+                "kind": entry.kind.value,
+                "tokens": costs[entry.id],
+                "made_by": entry.made_by,
+                "origin": [str(id) for id in entry.origin],
+                "item": entry.item,
+            }
+            for entry in state.context
+        ],
+    }
+
+
+def _tell_context(
+    line: int, state: SessionState, costs: dict[Any, int], basis: str
+) -> None:
+    total = sum(costs.values())
+    mark = "~" if basis == "estimated" else ""
+    columns = (
+        Column("id", tone=Tone.STRONG),
+        Column("kind"),
+        Column("tokens", right=True),
+        Column("share", right=True, tone=Tone.MUTED),
+        Column("from", tone=Tone.MUTED),
+        Column("text", least=20),
+    )
+    rows = [
+        (
+            str(entry.id),
+            entry.kind.value,
+            f"{mark}{costs[entry.id]:,}",
+            f"{100 * costs[entry.id] / total:.0f} %" if total else "",
+            f"compaction {entry.made_by}" if entry.made_by else "",
+            _first_line(entry.item),
+        )
+        for entry in state.context
+    ]
+    output.say(
+        f"After line #{line}: {count(len(rows), 'entry', 'entries')}, {mark}{total:,} tokens "
+        f"{basis} (messages only)."
+    )
+    if state.reported is not None:
+        output.say(f"The last figure of the session: {with_basis(state.reported)} (whole request).")
+    if rows:
+        output.say()
+        output.put(table(columns, rows, output.columns()))
+
+
+def _first_line(item: Any) -> str:
+    text = item.text.lstrip()
+    if not text:
+        return {"reasoning": "(sealed)", "compaction_summary": "(sealed)"}.get(
+            item.__struct_config__.tag, "(no text)"
+        )
+    first, _, rest = text.partition("\n")
+    return clean_line(first, 300) + (" ⏎" if rest.strip() else "")
+
+
+def _raw_context(path: Path, history: History, line: int) -> list[dict[str, Any]]:
+    source = _source(path)
+    if source is not None:
+        return source.context_raw(line)
+    from thresher.core.sessions.requests import wire_context
+
+    return wire_context(history.at(history.position_of(line)))
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+def requests(file: File, /, *, json: Json = False) -> int:
+    """Rebuild every model request of a session, in order.
+
+    With --json, one line for each: {position, kind, input}, where input is in the agent's own
+    wire form and position is the line of the session after which it went out.
+    """
+    path = located(file)
+    source = _source(path)
+    if source is not None:
+        found = source.requests()
+    else:
+        from thresher.core.sessions.requests import rebuilt_requests
+
+        found = rebuilt_requests(_read_path(path))
+    if json:
+        for request in found:
+            output.put_json(request)
+        return 0
+    columns = (
+        Column("line", tone=Tone.STRONG),
+        Column("kind"),
+        Column("items", right=True),
+        Column("bytes", right=True),
+        Column("note", least=20),
+    )
+    rows = [_request_row(request) for request in found]
+    output.put(table(columns, rows, output.columns()))
+    if rows:
+        output.say()
+    output.say(f"{count(len(rows), 'request')} can be rebuilt. --json prints them.")
+    return 0
+
+
+def _request_row(request: Any) -> tuple[str, ...]:
+    from thresher.core import jsontext
+
+    notes = [request.missing and f"missing: {request.missing}"]
+    notes.append(request.failed and f"failed: {request.failed}")
+    notes.append(f"sent {request.attempts} times" if request.attempts > 1 else "")
+    return (
+        f"#{request.position}",
+        request.kind.value,
+        f"{len(request.input):,}",
+        f"{len(jsontext.encode(request.input)):,}",
+        "; ".join(note for note in notes if note),
+    )
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def _source(path: Path) -> Source | None:
+    """The foreign session in this file, or None for one of our own."""
+    from thresher.core.sources.detect import Format, require_known
+
+    if path.is_dir():
+        return None
+    match require_known(path):
+        case Format.CODEX:
+            from thresher.core.sources.codex import CodexSource
+
+            return CodexSource(path)
+        case _:
+            return None
+
+
+def _read(file: str) -> tuple[Path, History]:
+    path = located(file)
+    return path, _read_path(path)
+
+
+def _read_path(path: Path) -> History:
+    """Replay a session file. Raises ThresherError when it holds nothing that can be shown."""
+    from thresher.core.history import History
+
+    history = History()
+    source = _source(path)
+    if source is not None:
+        history.extend(source.read())
+    else:
+        from thresher.core.sessions.resume import read
+
+        history.extend(read(path).records)
+    if not history.records:
+        raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
+    return history
+
+
+def _remark_problems(state: SessionState) -> None:
+    """What could not be read goes to standard error: it must not hide, nor get into a pipe."""
+    problems = state.problems
+    broken = [each for each in problems if each.line is not None]
+    for problem in broken[:SHOWN_PROBLEMS]:
+        output.remark(f"line #{problem.line}: {problem.message}")
+    if len(broken) > SHOWN_PROBLEMS:
+        output.remark(f"... {len(broken) - SHOWN_PROBLEMS:,} more lines with problems")
+    if state.unknown:
+        told = ", ".join(f"{kind} ({number:,})" for kind, number in state.unknown.items())
+        output.remark(f"{count(sum(state.unknown.values()), 'record')} of unknown types: {told}")

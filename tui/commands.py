@@ -1,0 +1,133 @@
+"""The command palette: the key table's entries, as far as they make sense right now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.fuzzy import Matcher
+from textual.screen import Screen
+
+from thresher.core.text import clean_line
+
+from .keys import KEYS, Group, Key, Where
+from .model import ConsoleModel
+
+if TYPE_CHECKING:
+    from .app import ThresherApp
+    from .opening import Opened
+
+
+class Command(NamedTuple):
+    """One entry: `name` reads "Group: Verb object" and is clean, `tip` is our own sentence."""
+
+    name: str
+    tip: str
+    run: Callable[[], object]
+
+
+def makes_sense(key: Key, screen: Screen[object], model: ConsoleModel | None) -> bool:
+    """Whether the entry of a key can do something on this screen, in this state."""
+    if not key.palette:
+        return False
+    if key.where is Where.APP:
+        return key.id != "app.sessions" or Where.PICKER is not _place(screen)
+    if key.where is not _place(screen):
+        return False
+    if model is None or key.where is not Where.CONSOLE:
+        return True
+    match key.id:
+        case "console.compact" | "console.prompt" | "console.escape":
+            return model.actor is not None
+        case "console.breaker":
+            return model.actor is not None and model.history.state.breaker_open
+        case "console.live" | "console.next" | "console.forward":
+            return model.rewound
+        case "console.previous":
+            return bool(model.compaction_stops())
+        case _:
+            return True
+
+
+def commands(app: ThresherApp, screen: Screen[object]) -> Iterator[Command]:
+    """All entries for this screen in this state, in the order of the groups."""
+    model = app.model if _place(screen) is Where.CONSOLE else None
+    for group in Group:
+        for key in KEYS:
+            if key.group is group and makes_sense(key, screen, model):
+                target = app if key.where is Where.APP else screen
+                name = f"{_WORD.get(group, group.value)}: {key.palette}"
+                yield Command(name, key.tip, _runner(target, key.action))
+        if group is Group.SESSION:
+            for opened in app.opened:
+                if opened is not app.shown or model is None:
+                    name = f"Session: Go to {clean_line(opened.title, 60)}"
+                    yield Command(name, "A session that is open", _goer(app, opened))
+        if group is Group.VIEW:
+            yield Command("View: Save the screen as SVG", "A picture file", app.action_save_picture)
+            yield Command("View: Choose a theme...", "All themes there are", app.search_themes)
+
+
+_WORD = {Group.TIME: "Go"}
+"""Where the palette has a verb for what the help calls by a noun."""
+
+
+def _place(screen: Screen[object]) -> Where | None:
+    from .screens.console import ConsoleScreen
+    from .screens.picker import PickerScreen
+
+    if isinstance(screen, ConsoleScreen):
+        return Where.CONSOLE
+    return Where.PICKER if isinstance(screen, PickerScreen) else None
+
+
+def _runner(target: ThresherApp | Screen[object], action: str) -> Callable[[], object]:
+    return lambda: target.run_action(action)
+
+
+def _goer(app: ThresherApp, opened: Opened) -> Callable[[], object]:
+    return lambda: app.go_to(opened)
+
+
+class Commands(Provider):
+    """Finds entries for what is typed; shows all of them before anything is."""
+
+    @property
+    def _all(self) -> Iterator[Command]:
+        # Late: the app's own module names this one.
+        from .app import ThresherApp
+
+        app = self.app
+        return commands(app, self.screen) if isinstance(app, ThresherApp) else iter(())
+
+    async def discover(self) -> Hits:
+        """Everything that makes sense now."""
+        for command in self._all:
+            yield DiscoveryHit(
+                Content(command.name), command.run, text=command.name, help=command.tip
+            )
+
+    async def search(self, query: str) -> Hits:
+        """What fits the words."""
+        matcher = self.matcher(query)
+        for command in self._all:
+            score = matcher.match(command.name)
+            if score > 0:
+                yield Hit(
+                    score,
+                    _highlighted(matcher, command.name),
+                    command.run,
+                    text=command.name,
+                    help=command.tip,
+                )
+
+
+def _highlighted(matcher: Matcher, name: str) -> Content:
+    # Not `Matcher.highlight`: that one parses the name as markup.
+    content = Content(name)
+    _, offsets = matcher.fuzzy_search.match(matcher.query, name)
+    for at in offsets:
+        content = content.stylize("bold underline", at, at + 1)
+    return content

@@ -1,0 +1,134 @@
+"""The way back to our own agent: what the console's user does to it, and what it asks the user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from thresher.core import events as e
+from thresher.core.agent.approvals import ApprovalRequest, Decision
+from thresher.core.agent.loop import Agent
+from thresher.core.history import History
+
+from .model import ConsoleModel, Feed
+from .opening import Marks, Opened, recount
+
+
+class Asking:
+    """The approver of a console: waits for the user's word. The agent keeps the record of it."""
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[Decision] | None = None
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        """Wait for the answer."""
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def answer(self, decision: Decision) -> bool:
+        """Give the user's word; False when nothing is asked."""
+        if self._answer is None or self._answer.done():
+            return False
+        self._answer.set_result(decision)
+        return True
+
+
+class AgentActor:
+    """What a console may do to an agent of this process. All calls return at once."""
+
+    def __init__(self, agent: Agent, asking: Asking) -> None:
+        self.agent = agent
+        self.failed: Callable[[BaseException], None] | None = None
+        self._asking = asking
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._waiting: list[str] = []
+
+    def send(self, text: str) -> None:
+        """Begin a turn with this text, or let it wait for the end of what is running."""
+        if self._tasks:
+            self._waiting.append(text)
+            told = "a message waits for the end of this turn"
+            self.agent.session.emit(e.Note(kind="queued", text=told))
+        else:
+            self._run(self.agent.run_turn(text))
+
+    def interrupt(self) -> None:
+        """Stop what is running, and what has not begun to."""
+        if not self.agent.interrupt():
+            for task in self._tasks:
+                task.cancel()
+
+    def compact(self, focus: str) -> None:
+        """Compact now, or after the running round."""
+        self._run(self.agent.compact(focus))
+
+    def answer(self, decision: str) -> None:
+        """The user's word on the call that waits for approval."""
+        self._asking.answer(Decision(decision))
+
+    def close_breaker(self) -> None:
+        """Let automatic compaction run again."""
+        self.agent.engine.close_breaker()
+
+    @property
+    def busy(self) -> bool:
+        """True while something that the user began is not finished."""
+        return bool(self._tasks)
+
+    async def finish(self) -> None:
+        """Interrupt, and wait until the history is in order. Messages that wait are dropped."""
+        self._waiting.clear()
+        self.interrupt()
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _run(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if self._waiting and not self._tasks:
+            self.send(self._waiting.pop(0))
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            if self.failed is None:
+                raise error
+            self.failed(error)
+
+
+def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:
+    """Show a session of our own agent. Must be called in the event loop that runs the agent.
+
+    Closing it interrupts the agent and closes the session.
+    """
+    session = agent.session
+    history = History()
+    history.extend(session.history.records)
+    actor = AgentActor(agent, asking)
+    feed = Feed(session.bus.subscribe(), lambda position: session.history.records[position:])
+    model = ConsoleModel(history, actor=actor, feed=feed, marks_of=Marks())
+
+    async def closing() -> None:
+        await actor.finish()
+        session.bus.unsubscribe(feed.subscription)
+        session.close("left the console")
+
+    def failed(error: BaseException) -> None:
+        if opened.failed is None:
+            raise error
+        opened.failed(error)
+
+    opened = Opened(model, session.path, closing=closing)
+    actor.failed = failed
+    if count:
+        opened.background.append(lambda: recount(opened))
+    return opened
+
+
+__all__ = ["AgentActor", "Asking", "open_live"]

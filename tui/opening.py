@@ -1,0 +1,230 @@
+"""From a file, or a session that is being made, to something the console can show.
+
+Reading and folding the whole file happens in a thread; what is appended later comes in batches over
+a bus, exactly as from a live agent. Token figures are estimates until a thread has counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from thresher.core.bus import EventBus
+from thresher.core.compaction.policy import Mark
+from thresher.core.errors import ThresherError
+from thresher.core.events import Record
+from thresher.core.history import History
+from thresher.core.items import Item
+from thresher.core.state import SessionState
+
+from .model import ConsoleModel, Feed
+
+if TYPE_CHECKING:
+    from thresher.core.tokens import Counter
+
+POLL_SECONDS = 0.25
+"""Between two looks at a file that may grow."""
+SLICE = 200
+"""Items counted between two breaths."""
+
+Background = Callable[[], Awaitable[None]]
+"""Work that goes on while a session is open, until it is cancelled."""
+
+
+@dataclass
+class Opened:
+    """A session on the screen, and what goes on behind it.
+
+    `background` is started when the session is shown and cancelled when it is closed; `close` then
+    puts everything in order. `recounted` is called when the token figures have changed as a whole,
+    `failed` with the error of something that the user began; whoever shows the session sets both.
+    """
+
+    model: ConsoleModel
+    path: Path | None = None
+    background: list[Background] = field(default_factory=list)
+    closing: Background | None = None
+    recounted: Callable[[], None] = lambda: None
+    failed: Callable[[BaseException], None] | None = None
+
+    @property
+    def live(self) -> bool:
+        """True for a session of our own agent in this process."""
+        return self.model.actor is not None
+
+    @property
+    def title(self) -> str:
+        """What to call it. Foreign text, not clean."""
+        state = self.model.history.state
+        return state.title or state.session_id or (self.path.name if self.path else "session")
+
+    async def close(self) -> None:
+        """End it in order. A second call does nothing."""
+        closing, self.closing = self.closing, None
+        if closing is not None:
+            await closing()
+
+
+class Tail(Protocol):
+    """A session file: `more` gives what was not given before. Blocking."""
+
+    def more(self) -> Iterator[Record]:
+        """The records since the last call."""
+        ...
+
+
+def tail_of(path: Path) -> Tail:
+    """The tail for the format of a file. Raises ThresherError when it is none that is known."""
+    from thresher.core.sources.detect import Format, require_known
+
+    if path.is_dir():
+        return JournalTail(path)
+    match require_known(path):
+        case Format.THRESHER:
+            return JournalTail(path)
+        case Format.CODEX:
+            from thresher.core.sources.codex_tail import CodexTail
+
+            return CodexTail(path)
+        case other:
+            raise ThresherError("Unknown format", f"{path}: {other} cannot be shown yet.")
+
+
+class JournalTail:
+    """One of our own journals, which another process may still be writing."""
+
+    def __init__(self, path: Path) -> None:
+        from thresher.core.sessions.journal import located
+
+        self.path = located(path)
+        self._offset = 0
+        self._line = 0
+        self._after = -1
+
+    def more(self) -> Iterator[Record]:
+        """The whole lines since the last call; one that is still being written waits."""
+        from thresher.core.sessions.journal import BadLine, scan
+
+        at = 0.0
+        found = scan(self.path, offset=self._offset, line=self._line, after=self._after)
+        for scanned in found:
+            if scanned.torn:
+                return
+            record = scanned.found
+            if isinstance(record, BadLine):
+                record = Record(self._after + 1, at, record.problem())
+            self._offset, self._line, self._after = scanned.end, scanned.line + 1, record.n
+            at = record.at
+            yield record
+
+
+async def open_file(path: Path, *, follow: bool = True, count: bool = True) -> Opened:
+    """Open any session file. Raises ThresherError when that is not possible.
+
+    Returns when everything that is in the file now has been read and folded, in a thread.
+    """
+    tail = await asyncio.to_thread(tail_of, path)
+    history = History()
+    await asyncio.to_thread(lambda: history.extend(tail.more()))
+    if not len(history):
+        raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
+    seen = list(history.records)
+    bus = EventBus(len(seen))
+    feed = Feed(bus.subscribe(), lambda position: seen[position:])
+    model = ConsoleModel(
+        history,
+        feed=feed,
+        read_only="this is a recorded session: it can be watched, not continued",
+        marks_of=Marks(),
+    )
+    opened = Opened(model, path)
+
+    async def following() -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            for record in await asyncio.to_thread(lambda: list(tail.more())):
+                seen.append(record)
+                bus.publish(record)
+
+    if follow:
+        opened.background.append(following)
+    if count:
+        opened.background.append(lambda: recount(opened))
+    return opened
+
+
+class CachedCost:
+    """The tokens of items, each counted once; a thread may count ahead of the screen."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        # Kept with its item: an id is only unique while the object lives.
+        self._known: dict[int, tuple[Item, int]] = {}
+
+    def __call__(self, item: Item) -> int:
+        """The tokens of one item."""
+        from thresher.core.ledger import item_tokens
+
+        found = self._known.get(id(item))
+        if found is None:
+            found = self._known[id(item)] = (item, item_tokens(self._counter, item))
+        return found[1]
+
+    def prime(self, items: Sequence[Item]) -> None:
+        """Count these now."""
+        for item in items:
+            self(item)
+
+
+async def recount(opened: Opened) -> None:
+    """Load a vocabulary and count every item in a thread, in slices; then exchange the figures."""
+    from thresher.core.tokenizer import counter_for
+
+    model = opened.model
+    counter = await asyncio.to_thread(counter_for, model.history.state.model)
+    cost = CachedCost(counter)
+    done = 0
+    while done < len(known := model.history.state.known):
+        # A dict keeps the order of insertion, so what is new is at its end.
+        items = [entry.item for entry in islice(known.values(), done, done + SLICE)]
+        await asyncio.to_thread(cost.prime, items)
+        done += len(items)
+    model.history.recount(cost, counter.basis)
+    if model.rewound:
+        model.rewind(model.position)
+    opened.recounted()
+
+
+class Marks:
+    """Where the recorded policy fires, if it is one of ours and the budget is known.
+
+    Asked at every drawing, so the last answer is kept.
+    """
+
+    def __init__(self) -> None:
+        self._asked: tuple[object, ...] = ()
+        self._marks: tuple[Mark, ...] = ()
+
+    def __call__(self, state: SessionState) -> tuple[Mark, ...]:
+        """The marks for the state in view."""
+        asked = (state.policy, state.policy_params, state.budget)
+        if asked != self._asked:
+            self._asked, self._marks = asked, self._ask(state)
+        return self._marks
+
+    def _ask(self, state: SessionState) -> tuple[Mark, ...]:
+        if state.budget is None or not state.policy:
+            return ()
+        from thresher.core.compaction.policies.registry import make, policies
+
+        if state.policy not in policies():
+            return ()
+        try:
+            return make(state.policy, state.policy_params).marks(state.budget)
+        except ThresherError:
+            # Recorded by another version: its constants are not ours, so no line is drawn.
+            return ()

@@ -1,0 +1,1 @@
+"""The screens: each mode of the app is one of them."""

@@ -1,0 +1,32 @@
+"""A dialog for one line of text: a focus, a path."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Input
+
+from ..plain import PlainStatic
+from .dialog import Dialog
+
+
+class AskScreen(Dialog[str]):
+    """Asks for one line. Answers None when it is closed, else the line, which may be empty."""
+
+    def __init__(self, title: str, placeholder: str, hint: str = "", value: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        self._input = Input(value, placeholder=placeholder, compact=True)
+        self._input.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """A title, the line, and what may be said about it."""
+        with Vertical(classes="dialog"):
+            yield PlainStatic(self._title, classes="dialog-title")
+            yield self._input
+            yield PlainStatic(f"{self._hint}  Enter accepts, Esc closes.".strip(), classes="hint")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter is the answer."""
+        self.dismiss(event.value.strip())

@@ -1,0 +1,295 @@
+"""The live console: an agent at work, its context, and every compaction in its place."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.getters import query_one
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from thresher.core.state import Changed, Status
+from thresher.core.text import clean_line
+
+from ..bridge import TICK_SECONDS, Bridge
+from ..figures import count
+from ..keys import Where, bindings
+from ..model import ConsoleModel
+from ..outlook import outlook
+from ..spans import Line, Tone, span
+from ..widgets.approval import ApprovalBar
+from ..widgets.banner import RewoundBanner
+from ..widgets.chart import TokenChart
+from ..widgets.detail import Detail
+from ..widgets.header import SessionHeader
+from ..widgets.meter import ContextMeter
+from ..widgets.prompt import Prompt
+from ..widgets.tiles import Tiles
+from ..widgets.timeline import Timeline
+from ..widgets.title import Title
+
+NARROW_BELOW = 110
+"""Below this width there is one column: the detail takes the place of the timeline."""
+LOW_BELOW = 34
+"""Below this height there is no chart unless it is asked for, and no ruler."""
+
+EVERYTHING = ~Changed.NOTHING
+_BUSY = (Status.THINKING, Status.TOOL, Status.COMPACTING, Status.APPROVAL)
+
+
+class ConsoleScreen(Screen[None]):
+    """One session, live or recorded. Everything it shows is a fold of `model.history`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.CONSOLE)
+    CSS_PATH = "../styles/console.tcss"
+
+    header = query_one(SessionHeader)
+    banner = query_one(RewoundBanner)
+    meter = query_one(ContextMeter)
+    chart = query_one(TokenChart)
+    tiles = query_one(Tiles)
+    timeline = query_one(Timeline)
+    detail = query_one(Detail)
+    approval = query_one(ApprovalBar)
+    prompt = query_one(Prompt)
+
+    def __init__(self, model: ConsoleModel) -> None:
+        super().__init__()
+        self.model = model
+        self.bridge = Bridge(model)
+        self._chart_wanted: bool | None = None
+        self._behind_shown = 0
+
+    def compose(self) -> ComposeResult:
+        """Header, meter, chart and tiles, timeline and detail, and where the user answers."""
+        yield SessionHeader()
+        yield RewoundBanner()
+        yield ContextMeter()
+        with Horizontal(id="upper"):
+            with Vertical(id="chart-pane"):
+                yield Title("tokens by round", id="chart-title")
+                yield TokenChart()
+            with Vertical(id="tiles-pane"):
+                yield Title("session", id="tiles-title")
+                yield Tiles()
+        with Horizontal(id="lower"):
+            with Vertical(id="timeline-pane"):
+                yield Title("timeline", id="timeline-title")
+                yield Timeline()
+            with Vertical(id="detail-pane"):
+                yield Title("detail", id="detail-title")
+                yield Detail()
+        yield ApprovalBar()
+        yield Prompt()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Show what there is, then look for more about 12 times a second."""
+        self.prompt.allow("" if self.model.actor is not None else self.model.read_only)
+        self.timeline.follow = self.model.follow
+        self._layout(self.size.width, self.size.height)
+        self.redraw()
+        self.set_focus(self.timeline if self.model.actor is None else self.prompt)
+        self.set_interval(TICK_SECONDS, self.drain)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """One column or two; a chart where there is height for it."""
+        self._layout(event.size.width, event.size.height)
+
+    def _layout(self, width: int, height: int) -> None:
+        low = height < LOW_BELOW
+        self.set_class(width < NARROW_BELOW, "one-column")
+        self.set_class(low, "low")
+        wanted = self._chart_wanted
+        self.set_class(low if wanted is None else not wanted, "no-chart")
+
+    # -- from the bus to the widgets -------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Take in what has arrived and refresh what it touched."""
+        changed = self.bridge.drain()
+        behind = self.model.behind if self.model.behind >= 1000 else 0
+        if changed or behind != self._behind_shown:
+            self._behind_shown = behind
+            self._show(changed)
+
+    def redraw(self) -> None:
+        """Show everything anew: another position, or figures that have been counted again."""
+        self._show(EVERYTHING)
+
+    def _show(self, changed: Changed) -> None:
+        """Refresh the widgets whose part of the state changed. Live news move no rewound view."""
+        model = self.model
+        state = model.state
+        with self.app.batch_update():
+            self.header.show_state(state, self._behind_shown)
+            self.banner.show_position(state, model.position, len(model.history))
+            if self.approval.show_request(model.history.state.approval):
+                self._approval_appeared()
+            if model.rewound and changed != EVERYTHING:
+                return
+            meters = Changed.METER | Changed.CONTEXT | Changed.STATUS | Changed.CARDS | Changed.META
+            if changed & meters:
+                marks = model.marks
+                self.meter.show_state(state, marks, outlook(state, marks))
+                self.chart.show_state(state, marks)
+                self.tiles.show_state(state)
+            self.timeline.show_state(state, changed)
+            self._show_detail()
+
+    def _show_detail(self) -> None:
+        self.detail.show_row(self.timeline.state, self.timeline.row)
+
+    @on(Timeline.Selected)
+    def _selected(self) -> None:
+        self._show_detail()
+
+    @on(Timeline.Moved)
+    @on(Detail.FocusMoved)
+    def _titles(self) -> None:
+        timeline = self.timeline
+        self.model.follow = timeline.follow
+        remark: Line = []
+        if timeline.unseen:
+            rows = count(timeline.unseen, "new row")
+            remark = [span(f"↓ {rows}", Tone.THRESHOLD), span("  End follows", Tone.MUTED)]
+        elif timeline.follow and not self.model.rewound:
+            remark = [span("following", Tone.MUTED)]
+        elif timeline.state.rows:
+            at = f"{timeline.cursor + 1:,} of {len(timeline.state.rows):,}"
+            remark = [span(at, Tone.MUTED)]
+        self.query_one("#timeline-title", Title).set(remark=remark, active=timeline.has_focus)
+        self.query_one("#detail-title", Title).set(active=self.detail.has_focus)
+
+    # -- opening and folding ---------------------------------------------------------------------
+
+    @on(Timeline.Opened)
+    def _opened(self) -> None:
+        self._set_detail_open(True)
+        self.set_focus(self.detail)
+
+    def _set_detail_open(self, open: bool) -> None:
+        self.set_class(open, "detail-open")
+        if open:
+            self.detail.again()
+
+    def action_detail(self) -> None:
+        """Show the detail in place of the timeline, or the timeline again; with two columns,
+        go from one to the other."""
+        if self.has_class("one-column"):
+            self._set_detail_open(not self.has_class("detail-open"))
+        self.set_focus(self.timeline if self.focused is self.detail else self.detail)
+
+    def action_chart(self) -> None:
+        """Show or hide the chart."""
+        self._chart_wanted = self.has_class("no-chart")
+        self._layout(self.size.width, self.size.height)
+
+    def action_expand_all(self) -> None:
+        """Open all cards, or fold them."""
+        self.timeline.expand_all()
+
+    def action_follow(self) -> None:
+        """Follow the newest row, or stop following."""
+        self.timeline.set_follow(not self.timeline.follow)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def action_previous_compaction(self) -> None:
+        """Rewind to the compaction before the position in view."""
+        if self.model.previous_compaction():
+            self._position_changed()
+        else:
+            self._say("There is no compaction before this position.")
+
+    def action_next_compaction(self) -> None:
+        """Go on to the next compaction, or to live."""
+        if self.model.next_compaction():
+            self._position_changed()
+
+    def action_step(self, records: int) -> None:
+        """Move the position in view by records."""
+        before = self.model.position
+        self.model.step(records)
+        if self.model.position != before:
+            self._position_changed()
+
+    @on(Timeline.EndWanted)
+    def action_live(self) -> None:
+        """Back to the newest record, following it."""
+        if self.model.rewound:
+            self.model.rewind(None)
+            self._position_changed()
+        elif not self.timeline.follow:
+            self.timeline.set_follow(True)
+
+    def _position_changed(self) -> None:
+        self.timeline.follow = True
+        self.redraw()
+
+    # -- the way back to the agent ---------------------------------------------------------------
+
+    def _approval_appeared(self) -> None:
+        # Only with an empty input line: a letter that is being typed must not become an answer.
+        if not self.prompt.value:
+            self.set_focus(self.approval)
+
+    @on(ApprovalBar.Answered)
+    def _answered(self, message: ApprovalBar.Answered) -> None:
+        if self.model.actor is not None:
+            self.model.actor.answer(message.decision)
+            self.set_focus(self.prompt)
+
+    @on(Prompt.Said)
+    def _said(self, message: Prompt.Said) -> None:
+        if self.model.actor is not None:
+            self.action_live()
+            self.model.actor.send(message.text)
+
+    @on(Prompt.CompactWanted)
+    def _compact_wanted(self, message: Prompt.CompactWanted) -> None:
+        if self.model.actor is not None:
+            self.action_live()
+            self.model.actor.compact(message.focus)
+
+    @on(Prompt.CommandUnknown)
+    def _command_unknown(self, message: Prompt.CommandUnknown) -> None:
+        self._say(f"There is no command {clean_line(message.command, 40)}; there is /compact.")
+
+    def action_focus_prompt(self) -> None:
+        """Go to the input line."""
+        if self.prompt.disabled:
+            self._say(clean_line(self.model.read_only, 200))
+        else:
+            self.set_focus(self.prompt)
+
+    def action_compact(self) -> None:
+        """Begin a manual compaction: the input line asks for a focus."""
+        if self.prompt.disabled:
+            self._say(clean_line(self.model.read_only, 200))
+        else:
+            self.prompt.ask_focus()
+
+    def action_close_breaker(self) -> None:
+        """Let automatic compaction run again."""
+        if self.model.actor is None or not self.model.history.state.breaker_open:
+            self._say("The breaker is not open.")
+        else:
+            self.model.actor.close_breaker()
+
+    def action_back(self) -> None:
+        """Close the detail, else interrupt a busy agent, else leave the input line."""
+        if self.has_class("detail-open") and self.has_class("one-column"):
+            self._set_detail_open(False)
+            self.set_focus(self.timeline)
+        elif self.model.actor is not None and self.model.history.state.status in _BUSY:
+            self.model.actor.interrupt()
+        else:
+            self.set_focus(self.timeline)
+
+    def _say(self, text: str) -> None:
+        self.notify(text, markup=False)

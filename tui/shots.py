@@ -1,0 +1,254 @@
+"""Draws the pictures in screenshots/ from recorded sessions.
+
+`python -m thresher.tui.shots` writes them; with `--check` it compares them with what is there and
+ends with 1 when one differs. Everything that could differ from run to run is given: size, clock,
+home directory, theme, and how much of a session is in view. No number in a picture is made up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from thresher.core import events as e
+from thresher.core.history import History
+
+from .opening import CachedCost, Marks, Opened, tail_of
+
+FOLDER = Path("screenshots")
+SESSIONS = FOLDER / "sessions"
+"""Recorded sessions, packed with gzip; its README says how each was recorded."""
+
+DEMO, CODEX, CODEX_TURNS = "demo", "codex-two-mid-turn", "codex-pre-turn-twice"
+
+Cut = Callable[[Sequence[e.Record]], int]
+"""How many records of a session are in view."""
+
+
+def whole(records: Sequence[e.Record]) -> int:
+    """All of them."""
+    return len(records)
+
+
+def before(kind: type[e.Event], number: int = 1) -> Cut:
+    """Up to the event of this kind with this number, without it."""
+
+    def cut(records: Sequence[e.Record]) -> int:
+        at = [i for i, record in enumerate(records) if isinstance(record.event, kind)]
+        return at[min(number, len(at)) - 1] if at else len(records)
+
+    return cut
+
+
+def after(kind: type[e.Event], number: int = 1) -> Cut:
+    """Up to the event of this kind with this number, and with it."""
+    return lambda records: min(len(records), before(kind, number)(records) + 1)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One picture. `session` is a file of SESSIONS; None is the list of all of them."""
+
+    name: str
+    session: str | None
+    size: tuple[int, int] = (120, 40)
+    theme: str = ""
+    cut: Cut = whole
+    keys: tuple[str, ...] = ()
+    live: bool = True
+
+    @property
+    def file(self) -> Path:
+        """Where the picture lies."""
+        return FOLDER / f"{self.name}.svg"
+
+    @property
+    def ready(self) -> bool:
+        """True when its session has been recorded."""
+        return self.session is None or (SESSIONS / f"{self.session}.jsonl.gz").is_file()
+
+
+SCENES: tuple[Scene, ...] = (
+    Scene("picker", None),
+    Scene("near-threshold", DEMO, cut=before(e.CompactionStarted)),
+    Scene("compacting", DEMO, cut=after(e.CompactionStarted)),
+    Scene("card-open", DEMO, cut=after(e.HistoryCompacted), keys=("escape", "e")),
+    Scene("narrow", DEMO, size=(80, 24)),
+    Scene("wide", DEMO, size=(160, 48)),
+    Scene("light", DEMO, theme="thresher-light"),
+    Scene("rewound", DEMO, keys=("escape", "left_square_bracket", "left_square_bracket")),
+    Scene("codex", CODEX, live=False),
+    Scene("codex-narrow", CODEX, size=(80, 24), live=False),
+    Scene(
+        "codex-rewound", CODEX_TURNS, size=(160, 48), keys=("left_square_bracket",), live=False,
+    ),
+    Scene("codex-light", CODEX_TURNS, theme="thresher-light", live=False),
+    Scene("help", None, keys=("f1",)),
+)  # fmt: skip
+
+
+class NobodyThere:
+    """An actor for a picture: the console looks live, and nothing happens."""
+
+    def send(self, text: str) -> None:
+        """Nothing."""
+
+    def interrupt(self) -> None:
+        """Nothing."""
+
+    def compact(self, focus: str) -> None:
+        """Nothing."""
+
+    def answer(self, decision: str) -> None:
+        """Nothing."""
+
+    def close_breaker(self) -> None:
+        """Nothing."""
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """A recorded session as a plain file in this folder."""
+    path = folder / f"{name}.jsonl"
+    path.write_bytes(gzip.decompress((SESSIONS / f"{name}.jsonl.gz").read_bytes()))
+    return path
+
+
+def opened(scene: Scene, path: Path) -> Opened:
+    """The session of a scene, counted, up to its cut."""
+    from thresher.core.tokenizer import counter_for
+
+    from .model import ConsoleModel
+
+    records = list(tail_of(path).more())
+    shown = records[: scene.cut(records)]
+    history = History()
+    history.extend(shown)
+    counter = counter_for(history.state.model)
+    history.recount(CachedCost(counter), counter.basis)
+    actor = NobodyThere() if scene.live else None
+    return Opened(ConsoleModel(history, actor=actor, marks_of=Marks()), path)
+
+
+async def draw(scene: Scene, home: Path) -> str:
+    """The picture of a scene as SVG. `home` is a home directory that holds the sessions."""
+    from .app import ThresherApp
+    from .found import find_sessions
+    from .screens.opening import OpeningScreen
+    from .screens.picker import PickerScreen
+
+    async def start() -> Opened:
+        return opened(scene, unpacked(scene.session or "", home))
+
+    places = (home / "own", home / "codex")
+    app = ThresherApp(
+        None if scene.session is None else start,
+        lister=lambda: find_sessions(*places),
+        clock=lambda: _now(home),
+        theme=scene.theme,
+    )
+    async with app.run_test(size=scene.size, notifications=True, tooltips=True) as pilot:
+        await app.workers.wait_for_complete()
+        while isinstance(app.screen, OpeningScreen):
+            await pilot.pause()
+        while isinstance(app.screen, PickerScreen) and app.screen.searching:
+            await pilot.pause()
+        for key in scene.keys:
+            await pilot.press(key)
+        for _ in range(3):
+            await pilot.pause()
+        return stable(app.export_screenshot(title="thresher"))
+
+
+def stable(svg: str) -> str:
+    """An SVG without what differs between runs or needs the network: ids and web fonts."""
+    svg = re.sub(r"\s*@font-face \{[^}]*\}", "", svg)
+    svg = re.sub(r"terminal-\d+", "terminal", svg)
+    return svg if svg.endswith("\n") else svg + "\n"
+
+
+def _now(home: Path) -> float:
+    """A little after the last thing that any of the sessions tells."""
+    times = [path.stat().st_mtime for path in home.rglob("*.jsonl")]
+    return max(times, default=0.0) + 240
+
+
+@contextmanager
+def recorded_home() -> Iterator[Path]:
+    """A home directory with every recorded session where its agent would keep it."""
+    kept = os.environ.get("HOME")
+    with tempfile.TemporaryDirectory(prefix="thresher-shots-") as name:
+        home = Path(name)
+        for packed in sorted(SESSIONS.glob("*.jsonl.gz")):
+            _install(packed.name.removesuffix(".jsonl.gz"), home)
+        os.environ["HOME"] = name
+        try:
+            yield home
+        finally:
+            if kept is None:
+                del os.environ["HOME"]
+            else:
+                os.environ["HOME"] = kept
+
+
+def _install(name: str, home: Path) -> None:
+    from datetime import UTC, datetime
+
+    path = unpacked(name, home)
+    records = list(tail_of(path).more())
+    path.unlink()
+    first, last = records[0].at, max(record.at for record in records)
+    day = datetime.fromtimestamp(first, UTC)
+    started = next((r.event for r in records if isinstance(r.event, e.SessionStarted)), None)
+    id = started.session_id if started else name
+    if name.startswith("codex"):
+        folder = home / "codex" / "sessions" / f"{day:%Y/%m/%d}"
+        place = folder / f"rollout-{day:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
+    else:
+        place = home / "own" / f"{day:%Y/%m/%d}" / id / "journal.jsonl"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    unpacked(name, home).replace(place)
+    os.utime(place, (last, last))
+
+
+def _environment() -> None:
+    import time
+
+    fixed = {"TEXTUAL_ANIMATIONS": "none", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
+    os.environ.update(fixed | {"TZ": "UTC"})
+    os.environ.pop("NO_COLOR", None)
+    time.tzset()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pictures, or compare them. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m thresher.tui.shots", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("names", nargs="*", help="only these scenes")
+    options = parser.parse_args(arguments)
+    _environment()
+    stale = []
+    with recorded_home() as home:
+        for scene in SCENES:
+            if not scene.ready or (options.names and scene.name not in options.names):
+                continue
+            svg = asyncio.run(draw(scene, home))
+            if not options.check:
+                scene.file.write_text(svg, encoding="utf-8")
+            elif not scene.file.is_file() or scene.file.read_text(encoding="utf-8") != svg:
+                stale.append(scene.file)
+    for file in stale:
+        sys.stderr.write(f"{file} is not what the screen looks like now\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

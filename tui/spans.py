@@ -1,0 +1,172 @@
+"""Lines as spans: pieces of clean text, each with a tone. Made by pure functions, drawn by widgets.
+
+A tone is what a piece means ("removed", "muted"), never a colour; a theme gives it one. Text in a
+span has been through `thresher.core.text`. Widths are terminal cells, not characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+
+from thresher.core.text import ELLIPSIS, clean_line
+
+
+class Tone(StrEnum):
+    """What a piece of a line means."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    MUTED = "muted"
+    FAINT = "faint"
+    RULE = "rule"
+    ACCENT = "accent"
+    REMOVED = "removed"
+    KEPT = "kept"
+    REWRITTEN = "rewritten"
+    INSERTED = "inserted"
+    SUMMARY = "summary"
+    THRESHOLD = "threshold"
+    FAILED = "failed"
+    PART_SYSTEM = "part-system"
+    PART_USER = "part-user"
+    PART_ASSISTANT = "part-assistant"
+    PART_OUTPUT = "part-output"
+    PART_REASONING = "part-reasoning"
+    PART_OTHER = "part-other"
+    PART_SUMMARY = "part-summary"
+    PART_FREE = "part-free"
+    FILL_SYSTEM = "fill-system"
+    FILL_USER = "fill-user"
+    FILL_ASSISTANT = "fill-assistant"
+    FILL_OUTPUT = "fill-output"
+    FILL_REASONING = "fill-reasoning"
+    FILL_OTHER = "fill-other"
+    FILL_SUMMARY = "fill-summary"
+    FILL_FREE = "fill-free"
+    FILL_RESERVE = "fill-reserve"
+    FILL_THRESHOLD = "fill-threshold"
+
+
+Span: TypeAlias = tuple[str, Tone]
+Line: TypeAlias = list[Span]
+
+
+def span(text: str, tone: Tone = Tone.PLAIN) -> Span:
+    """A piece of a line; `text` must be clean."""
+    return (text, tone)
+
+
+def width(line: Iterable[Span]) -> int:
+    """The cells a line takes."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def line_of(text: str, cells: int) -> str:
+    """Outside text clean and on one line, long enough for `clip` to cut it to these cells."""
+    return clean_line(text, 4 * max(20, cells))
+
+
+def text_of(line: Iterable[Span]) -> str:
+    """The characters of a line, without tones."""
+    return "".join(text for text, _ in line)
+
+
+def clip(line: Line, cells: int) -> Line:
+    """The beginning of a line that fits; what is cut ends in an ellipsis."""
+    if width(line) <= cells:
+        return line
+    if cells <= 0:
+        return []
+    room = cells - 1
+    cut: Line = []
+    for text, tone in line:
+        size = cell_len(text)
+        if size >= room:
+            cut.append((set_cell_size(text, room).rstrip() + ELLIPSIS, tone))
+            return cut
+        cut.append((text, tone))
+        room -= size
+    return cut
+
+
+def pad(line: Line, cells: int) -> Line:
+    """A line of exactly this width."""
+    line = clip(line, cells)
+    gap = cells - width(line)
+    return [*line, (" " * gap, Tone.PLAIN)] if gap > 0 else line
+
+
+def spread(left: Line, right: Line, cells: int, gap: int = 2) -> Line:
+    """One part at each end; the left one gives way when there is no room for both."""
+    right = clip(right, cells)
+    size = width(right)
+    if not size:
+        return pad(left, cells)
+    room = cells - size - gap
+    return [*pad(left, room), (" " * gap, Tone.PLAIN), *right] if room > 0 else pad(right, cells)
+
+
+def column(text: str, cells: int, tone: Tone = Tone.PLAIN, *, right: bool = False) -> Span:
+    """A cell of a table: cut or filled to an exact width, at the left or the right."""
+    size = cell_len(text)
+    if size > cells:
+        short = set_cell_size(text, max(0, cells - 1)).rstrip() + ELLIPSIS if cells else ""
+        text, size = short, cell_len(short)
+    blank = " " * (cells - size)
+    return (blank + text, tone) if right else (text + blank, tone)
+
+
+def wrap(text: str, cells: int) -> list[str]:
+    """Clean text in lines of at most `cells`, broken at spaces where there are any."""
+    cells = max(1, cells)
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        lines.extend(_wrap_one(paragraph, cells))
+    return lines
+
+
+def _wrap_one(text: str, cells: int) -> list[str]:
+    if cell_len(text) <= cells:
+        return [text]
+    indent = len(text) - len(text.lstrip(" "))
+    hang = " " * min(indent, cells // 3)
+    lines: list[str] = []
+    current, used = hang, len(hang)
+    for word in _words(text[indent:]):
+        size = cell_len(word)
+        if used + cell_len(word.rstrip(" ")) > cells and used > len(hang):
+            lines.append(current.rstrip(" "))
+            current, used = hang, len(hang)
+        while size > cells - used and cell_len(word.rstrip(" ")) > cells - used:
+            head = _prefix(word, cells - used)
+            lines.append(current + head)
+            word = word[len(head) :]
+            current, used, size = hang, len(hang), cell_len(word)
+        current, used = current + word, used + size
+    lines.append(current.rstrip(" "))
+    return lines
+
+
+def _words(text: str) -> Iterable[str]:
+    """Words with the spaces after them; in scripts without spaces every character is one."""
+    start = 0
+    for at, char in enumerate(text):
+        ends_word = char == " " and text[at + 1 : at + 2] != " "
+        if ends_word or ord(char) >= 0x2E80:
+            yield text[start : at + 1]
+            start = at + 1
+    if start < len(text):
+        yield text[start:]
+
+
+def _prefix(text: str, cells: int) -> str:
+    used = 0
+    for at, char in enumerate(text):
+        used += cell_len(char)
+        if used > cells:
+            return text[: max(1, at)]
+    return text

@@ -1,0 +1,99 @@
+"""The approval bar: a tool waits for the user's word."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+
+from thresher.core.events import ApprovalRequested
+from thresher.core.text import clean_line
+
+from ..keys import Where, bindings
+from ..spans import Line, Tone, clip, span, width
+from .lines import Lines
+from .timeline_rows import short_argument
+
+ANSWERS = (("y", "once", "once"), ("a", "this session", "session"), ("n", "never", "never"))
+"""Key, words, decision."""
+
+
+def approval_lines(asked: ApprovalRequested | None, cells: int) -> list[Line]:
+    """What is asked for, and the three answers."""
+    if asked is None:
+        return []
+    name = clean_line(asked.name, 30)
+    question: Line = [
+        span("? ", Tone.THRESHOLD),
+        span(f"{name} wants to run  ", Tone.STRONG),
+        span(short_argument(asked.arguments, cells)),
+    ]
+    return [clip(question, cells), answers_line()]
+
+
+def answers_line() -> Line:
+    """The three answers with their keys."""
+    line: Line = [span("  allow it  ", Tone.MUTED)]
+    for key, words, _ in ANSWERS:
+        line += [span(f" {key} ", Tone.STRONG), span(f"{words}   ", Tone.MUTED)]
+    return line
+
+
+def answer_at(x: int) -> str | None:
+    """The decision whose words stand at this cell of the answers line."""
+    at = 0
+    pieces = answers_line()
+    starts = []
+    for piece in pieces:
+        starts.append(at)
+        at += width([piece])
+    for k, (_, _, decision) in enumerate(ANSWERS):
+        if starts[1 + 2 * k] <= x < starts[2 + 2 * k] + width([pieces[2 + 2 * k]]):
+            return decision
+    return None
+
+
+class ApprovalBar(Lines, can_focus=True):
+    """Visible only while a tool waits."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.APPROVAL)
+
+    DEFAULT_CSS = """
+    ApprovalBar { height: 2; padding: 0 1; background: $raised; display: none; }
+    ApprovalBar:focus { background: $cursor-row; }
+    """
+
+    class Answered(Message):
+        """The user's word: once, session or never."""
+
+        def __init__(self, decision: str) -> None:
+            super().__init__()
+            self.decision = decision
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._asked: ApprovalRequested | None = None
+
+    def show_request(self, asked: ApprovalRequested | None) -> bool:
+        """Show a request, or hide; returns True when the bar has just appeared."""
+        appeared = asked is not None and self._asked is None
+        self._asked = asked
+        self.display = asked is not None
+        self.show()
+        return appeared
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        return approval_lines(self._asked, width)
+
+    def action_answer(self, decision: str) -> None:
+        """Give the user's word."""
+        if self._asked is not None:
+            self.post_message(self.Answered(decision))
+
+    def on_click(self, event: events.Click) -> None:
+        """The answers are buttons, too."""
+        decision = answer_at(event.x - 1) if event.y == 1 else None
+        if decision is not None:
+            self.action_answer(decision)

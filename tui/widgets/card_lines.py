@@ -1,0 +1,238 @@
+"""Compaction cards as lines of spans: folded to three lines, or open with all there is to say."""
+
+from __future__ import annotations
+
+from thresher.core.context import Context, EntryId
+from thresher.core.text import clean, clean_line
+from thresher.core.tokens import Usage
+from thresher.core.views import Card, CardStatus
+
+from .. import figures
+from ..spans import Line, Tone, clip, column, line_of, span, spread, width, wrap
+
+FOLDED = 3
+STREAM_LINES = 4
+INDENT = 4
+SUMMARY_LIMIT = 60_000
+"""Characters of a summary that a card unfolds; the detail pane has the rest."""
+
+_STATUS: dict[CardStatus, tuple[str, Tone]] = {
+    CardStatus.RUNNING: ("◌", Tone.SUMMARY),
+    CardStatus.PROPOSED: ("◌", Tone.SUMMARY),
+    CardStatus.DONE: ("✓", Tone.MUTED),
+    CardStatus.NO_OP: ("!", Tone.THRESHOLD),
+    CardStatus.GREW: ("!", Tone.THRESHOLD),
+    CardStatus.SUPERSEDED: ("!", Tone.THRESHOLD),
+    CardStatus.ABORTED: ("!", Tone.THRESHOLD),
+    CardStatus.EMPTY: ("✗", Tone.FAILED),
+    CardStatus.FAILED: ("✗", Tone.FAILED),
+    CardStatus.BROKEN: ("✗", Tone.FAILED),
+}
+
+
+def running(card: Card) -> bool:
+    """Whether the pass has not ended."""
+    return card.status in (CardStatus.RUNNING, CardStatus.PROPOSED)
+
+
+def edge(card: Card) -> Tone:
+    """The tone of a card's left edge: what kind of end it came to."""
+    tone = _STATUS[card.status][1]
+    return Tone.SUMMARY if tone is Tone.MUTED else tone
+
+
+def counts(card: Card, *, words: bool) -> Line:
+    """Items - removed, = kept, ~ rewritten, + inserted."""
+    line: Line = []
+    for glyph, number, word, tone in (
+        ("-", card.removed, "removed", Tone.REMOVED),
+        ("=", card.kept, "kept", Tone.KEPT),
+        ("~", card.replaced, "rewritten", Tone.REWRITTEN),
+        ("+", card.inserted, "inserted", Tone.INSERTED),
+    ):
+        shown = tone if number else Tone.FAINT
+        line += [span("   " if line else ""), span(f"{glyph} {number:,}", shown)]
+        if words:
+            line.append(span(f" {word}", Tone.MUTED if number else Tone.FAINT))
+    return line
+
+
+def title_line(card: Card, cells: int, *, open: bool) -> Line:
+    """Ordinal, trigger and stage; at the right the outcome and the time it took."""
+    glyph, tone = _STATUS[card.status]
+    name = f"compaction {card.ordinal}" if card.ordinal else "compaction"
+    told = [str(card.trigger).replace("_", " "), clean_line(card.stage, 24)]
+    left: Line = [
+        span("▾ " if open else "▸ ", Tone.FAINT),
+        span("Σ ", Tone.SUMMARY),
+        span(name, Tone.STRONG),
+        span("  " + ", ".join(filter(None, told)), Tone.MUTED),
+    ]
+    right: Line = [span(f"{glyph} {card.status}", tone)]
+    took = card.ended_at - card.started_at
+    if card.ended_at and card.started_at and took >= 0:
+        right.append(column(figures.seconds(took), 7, Tone.MUTED, right=True))
+    return spread(left, right, cells)
+
+
+def figures_line(card: Card, cells: int) -> Line:
+    """Tokens before -> after with their basis, and the counts of items."""
+    if running(card) and not (card.removed or card.kept):
+        policy = clean_line(card.policy, 24)
+        return [span(f"{policy} decides what to keep" if policy else "deciding", Tone.MUTED)]
+    if card.status not in (CardStatus.DONE, CardStatus.BROKEN) and not running(card):
+        left: Line = [span("the context is unchanged", Tone.MUTED)]
+        if card.failures:
+            told = f"{figures.count(card.failures, 'failure')} in a row"
+            left.append(span(f"   {told}", Tone.REMOVED))
+        if card.before is not None or card.after is not None:
+            left.append(span(f"   {figures.change(card.before, card.after)}", Tone.MUTED))
+        return left
+    change = figures.change(card.before, card.after)
+    number, _, basis = change.rpartition(" → ")
+    head, _, rest = basis.partition(" ")
+    left = [span(f"{number} → {head}", Tone.STRONG), span(f" {rest}", Tone.MUTED)]
+    full = counts(card, words=True)
+    if width(left) + 4 + width(full) <= cells:
+        return spread(left, full, cells)
+    short = counts(card, words=False)
+    if width(left) + 3 + width(short) > cells:
+        brief = rest.partition(",")[0]
+        left = [span(f"{number} → {head}", Tone.STRONG), span(f" {brief}", Tone.MUTED)]
+    return spread(left, short, cells)
+
+
+def folded_lines(card: Card, cells: int) -> list[Line]:
+    """The card in short; while its summary is written, with the end of the summary."""
+    lines = [
+        title_line(card, cells, open=False),
+        _indented(figures_line(card, cells - INDENT), cells),
+        _indented(_reason(card, cells), cells),
+    ]
+    if running(card):
+        tail = wrap(clean(card.streamed[-1000:]).rstrip(), cells - INDENT - 2)
+        shown = [line for line in tail if line][-STREAM_LINES:] if card.streamed else []
+        waiting: list[Line] = [[span("│ ", Tone.SUMMARY), span("waiting …", Tone.FAINT)]]
+        body: list[Line] = [[span("│ ", Tone.SUMMARY), span(line)] for line in shown] or waiting
+        lines += [_indented(line, cells) for line in body]
+        lines += [[]] * (FOLDED + STREAM_LINES - len(lines))
+    return lines
+
+
+def _reason(card: Card, cells: int) -> Line:
+    text = line_of(card.reason or "no reason recorded", cells)
+    tone = Tone.MUTED
+    if card.status in (CardStatus.FAILED, CardStatus.EMPTY, CardStatus.BROKEN):
+        tone = Tone.REMOVED
+    line: Line = []
+    if card.marks:
+        line = [span("! ", Tone.THRESHOLD)]
+    return [*line, span(text, tone)]
+
+
+def open_lines(card: Card, cells: int) -> list[Line]:
+    """The card with everything: facts, ids, failed attempts, and the summary as it was sent."""
+    lines = [
+        title_line(card, cells, open=True),
+        _indented(figures_line(card, cells - INDENT), cells),
+    ]
+    for name, text, tone in facts(card):
+        lines += _fact(name, text, tone, cells)
+    lines.append([])
+    lines += summary_lines(card, cells, SUMMARY_LIMIT)
+    lines.append([])
+    return lines
+
+
+def facts(card: Card) -> list[tuple[str, str, Tone]]:
+    """What is known of a compaction beside its figures: name, text (not clean), tone."""
+    moment = str(card.moment).replace("_", " ") if card.moment is not None else card.phase
+    found = [("reason", card.reason or "no reason recorded", Tone.PLAIN)]
+    if card.reason_evidence != "recorded" or card.evidence != "recorded":
+        known = f"compaction {card.evidence}, reason {card.reason_evidence}"
+        found.append(("evidence", known, Tone.MUTED))
+    found.append(("policy", f"{card.policy}, asked {moment}" if moment else card.policy, Tone.PLAIN))
+    if card.focus:
+        found.append(("focus", card.focus, Tone.PLAIN))
+    for name, glyph, ids, tone in (
+        ("removed", "-", card.removed_ids, Tone.REMOVED),
+        ("kept", "=", card.kept_ids, Tone.KEPT),
+    ):
+        if ids:
+            found.append((name, f"{glyph} {_ids(card.context_before, ids)}", tone))
+    if card.replaced_ids:
+        told = ", ".join(f"{old} → {new}" for old, new in card.replaced_ids[:20])
+        more = len(card.replaced_ids) - 20
+        found.append(
+            ("rewritten", f"~ {told}" + (f" … {more:,} more" if more > 0 else ""), Tone.REWRITTEN)
+        )
+    if card.inserted_ids:
+        found.append(
+            ("inserted", f"+ {_ids(card.context_after, card.inserted_ids)}", Tone.INSERTED)
+        )
+    if card.usage is not None:
+        found.append(("set off by", f"{_usage(card.usage)}, reported", Tone.PLAIN))
+    if card.summariser is not None:
+        one = card.summariser
+        told = [one.model, _usage(one.usage) if one.usage is not None else "usage unknown"]
+        told += [figures.count(one.attempts, "attempt"), figures.seconds(one.seconds)]
+        found.append(("summariser", ", ".join(told), Tone.PLAIN))
+    for attempt in card.failed_attempts:
+        told_attempt = f"! {attempt.model}, {attempt.kind}: {attempt.message}"
+        if attempt.next_step:
+            told_attempt += f"; then {attempt.next_step}"
+        found.append((f"attempt {attempt.attempt}", told_attempt, Tone.FAILED))
+    if card.failure_kind:
+        found.append(("failure", card.failure_kind, Tone.FAILED))
+    if card.next_step:
+        found.append(("next", card.next_step, Tone.PLAIN))
+    found += [("mark", f"! {text}", Tone.THRESHOLD) for text in card.marks]
+    return found
+
+
+def summary_lines(card: Card, cells: int, limit: int) -> list[Line]:
+    """The summary under its heading, wrapped; or what there is instead of one."""
+    text = card.summary if card.summary is not None else card.streamed
+    if card.opaque:
+        return [_indented([span("The summary is sealed by the provider.", Tone.MUTED)], cells)]
+    if not text:
+        empty = "No summary yet." if running(card) else "No summary: nothing was sent instead."
+        return [_indented([span(empty, Tone.MUTED)], cells)]
+    heading = "Summary so far" if running(card) else "Summary sent to the model"
+    lines = [
+        _indented(
+            [span(heading, Tone.SUMMARY), span(f"   {len(text):,} characters", Tone.MUTED)], cells
+        )
+    ]
+    for line in wrap(clean(text[:limit]), cells - INDENT - 2):
+        lines.append(_indented([span("│ ", Tone.SUMMARY), span(line)], cells))
+    if len(text) > limit:
+        rest = f"… {len(text) - limit:,} more characters in the detail"
+        lines.append(_indented([span(rest, Tone.MUTED)], cells))
+    return lines
+
+
+def _fact(name: str, text: str, tone: Tone, cells: int) -> list[Line]:
+    label = 11
+    told = wrap(clean(text[:4000], keep_newlines=False), cells - INDENT - label)
+    lines = []
+    for at, part in enumerate(told):
+        shown = name if not at else ""
+        lines.append(_indented([column(shown, label, Tone.MUTED), span(part, tone)], cells))
+    return lines
+
+
+def _ids(context: Context | None, ids: tuple[EntryId, ...]) -> str:
+    if context is None:
+        return figures.count(len(ids), "item")
+    span_text = context.span(ids).replace(",", " #").replace("-", "-#")
+    return f"#{span_text}" if len(span_text) < 400 else f"#{span_text[:400]} …"
+
+
+def _usage(usage: Usage) -> str:
+    cached = f", {usage.cached_tokens:,} cached" if usage.cached_tokens else ""
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"
+
+
+def _indented(line: Line, cells: int) -> Line:
+    return clip([span(" " * INDENT), *line], cells)

@@ -1,0 +1,247 @@
+"""Everything about one row, as lines of spans: text, arguments, output, lineage, figures.
+
+Text is capped by lines and characters, so that a tool result of any size costs the same; the whole
+text of a capped result is on disk, and its path is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from thresher.core.context import EntryId
+from thresher.core.items import FunctionCall, FunctionCallOutput, Message, Reasoning
+from thresher.core.state import SessionState
+from thresher.core.text import cap_lines, clean, clean_line
+from thresher.core.views import Card, Fate, Row, RowKind, ToolRun, ToolStatus
+
+from .. import figures
+from ..spans import Line, Tone, clip, column, line_of, span, spread, wrap
+from .card_lines import facts, figures_line, summary_lines, title_line
+from .timeline_rows import PARSE_LIMIT, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
+
+HEAD_LINES = 1500
+TAIL_LINES = 500
+LINE_CHARACTERS = 2000
+TEXT_CHARACTERS = 400_000
+LISTED_ITEMS = 500
+LABEL = 11
+
+
+def detail_lines(state: SessionState, row: Row | None, cells: int) -> list[Line]:
+    """The detail of a row; with no row, a sentence that says what would be here."""
+    if row is None:
+        return [[span("Select a row to see all of it here.", Tone.MUTED)]]
+    match row.kind:
+        case RowKind.COMPACTION:
+            return _card(state, state.cards[row.card], cells)
+        case RowKind.TOOL:
+            return _tool(state, row, cells)
+        case RowKind.TURN | RowKind.TURN_END | RowKind.ROUND:
+            return _boundary(state, row, cells)
+        case _:
+            return _entry(state, row, cells)
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC") if at else ""
+
+
+def _heading(title: str, right: str, cells: int) -> Line:
+    return spread([span(title, Tone.STRONG)], [span(right, Tone.MUTED)], cells)
+
+
+def _fact(name: str, text: str, cells: int, tone: Tone = Tone.PLAIN) -> list[Line]:
+    parts = wrap(clean(text[:4000], keep_newlines=False), cells - LABEL)
+    return [
+        [column("" if at else name, LABEL, Tone.MUTED), span(part, tone)]
+        for at, part in enumerate(parts)
+    ]
+
+
+def _section(title: str, remark: str = "") -> list[Line]:
+    return [[], [span(title, Tone.MUTED), span(f"   {remark}" if remark else "", Tone.FAINT)]]
+
+
+def _text(text: str, cells: int) -> list[Line]:
+    if not text:
+        return [[span("empty", Tone.FAINT)]]
+    capped = cap_lines(text, HEAD_LINES, TAIL_LINES, LINE_CHARACTERS)
+    more = len(capped) - TEXT_CHARACTERS
+    lines: list[Line] = [[span(line)] for line in wrap(capped[:TEXT_CHARACTERS], cells)]
+    if more > 0:
+        lines.append([span(f"… {more:,} more characters", Tone.MUTED)])
+    return lines
+
+
+def _fate(name: str, fate: Fate, cells: int) -> list[Line]:
+    glyph, tone = fate_mark(fate)
+    if glyph == " ":
+        glyph, tone = "=", Tone.KEPT
+    return _fact(name, f"{glyph} {fate.words()}", cells, tone)
+
+
+def _lineage(state: SessionState, id: EntryId, cells: int, name: str = "fate") -> list[Line]:
+    lines = _fate(name, state.fate(id), cells)
+    entry = state.known.get(id)
+    if entry is None:
+        return lines
+    if entry.made_by:
+        told = f"written by compaction {entry.made_by}"
+        if entry.origin:
+            told += f", stands for {figures.count(len(entry.origin), 'item')}: {_list(entry.origin)}"
+        lines += _fact("origin", told, cells, Tone.INSERTED)
+    return lines
+
+
+def _list(ids: Sequence[EntryId], most: int = 12) -> str:
+    told = " ".join(str(id) for id in ids[:most])
+    return told + (f" … {len(ids) - most:,} more" if len(ids) > most else "")
+
+
+def _tokens(state: SessionState, *ids: EntryId | None) -> str:
+    told = tokens_of(state, *ids)
+    return f"{told} tokens {state.basis}" if told else ""
+
+
+def _entry(state: SessionState, row: Row, cells: int) -> list[Line]:
+    entry = state.known.get(row.id) if row.id is not None else None
+    if entry is None or row.id is None:
+        lines = [_heading(row.kind.value, _when(row.at), cells)]
+        return [*lines, *_fact("line", f"{row.n}", cells), *_section("Text"), *_text(row.text, cells)]
+    lines = [_heading(f"{row.kind.value}  {row.id}", _tokens(state, row.id), cells)]
+    lines += _lineage(state, row.id, cells)
+    lines += _fact("line", f"{row.n}", cells)
+    lines += _fact("time", _when(row.at), cells)
+    match entry.item:
+        case Message(synthetic=True):
+            lines += _fact("by", "the harness, nobody typed it", cells)
+        case Reasoning(encrypted=sealed) if sealed:
+            lines += _fact("sealed", f"{len(sealed):,} characters, not readable", cells)
+        case FunctionCallOutput(call_id=call_id):
+            lines += _fact("call", call_id, cells)
+        case FunctionCall(call_id=call_id):
+            lines += _fact("call", call_id, cells)
+        case _:
+            pass
+    text = entry.item.text
+    return [*lines, *_section("Text", f"{len(text):,} characters"), *_text(text, cells)]
+
+
+def _tool(state: SessionState, row: Row, cells: int) -> list[Line]:
+    run = run_of(state, row)
+    name = clean_line(run.name, 40)
+    lines = [_heading(name, _tokens(state, run.call, run.output), cells)]
+    failed = run.status is ToolStatus.FAILED
+    lines += _fact("status", _status(run), cells, Tone.REMOVED if failed else Tone.PLAIN)
+    if run.call is not None:
+        lines += _lineage(state, run.call, cells, f"call {run.call}"[: LABEL - 1])
+    if run.output is not None:
+        lines += _lineage(state, run.output, cells, f"out {run.output}"[: LABEL - 1])
+    lines += _fact("call id", run.call_id, cells)
+    lines += _fact("time", _when(row.at), cells)
+    if run.saved:
+        lines += _fact("saved", run.saved, cells)
+    lines += _section("Arguments", f"{len(run.arguments):,} characters")
+    lines += _arguments(run.arguments, cells)
+    entry = state.known.get(run.output) if run.output is not None else None
+    if entry is not None:
+        text = entry.item.text
+        remark = f"{len(text):,} characters"
+        if run.size > len(text):
+            remark += f" of {run.size:,}"
+        return [*lines, *_section("Output", remark), *_text(text, cells)]
+    lines += _section("Output so far")
+    return [*lines, *(_text(run.live, cells) if run.live else [[span("none yet", Tone.FAINT)]])]
+
+
+def _status(run: ToolRun) -> str:
+    told = [f"{TOOL_GLYPHS[run.status][0]} {run.status}"]
+    if run.exit_code is not None:
+        told.append(f"exit code {run.exit_code}")
+    if run.seconds:
+        told.append(figures.seconds(run.seconds))
+    return ", ".join(told)
+
+
+def _arguments(arguments: str, cells: int) -> list[Line]:
+    """One argument after the other, long texts as they read rather than as JSON escapes."""
+    parsed: object = None
+    if len(arguments) <= PARSE_LIMIT * 10:
+        try:
+            parsed = msgspec.json.decode(arguments)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            parsed = None
+    if not isinstance(parsed, dict):
+        return _text(arguments, cells)
+    lines: list[Line] = []
+    for name, value in parsed.items():
+        told = value if isinstance(value, str) else _json(value)
+        label = clean_line(str(name), 30)
+        if "\n" not in told and len(told) + len(label) + 2 <= cells:
+            lines.append([span(f"{label}  ", Tone.MUTED), span(clean_line(told, cells))])
+        else:
+            lines.append([span(label, Tone.MUTED)])
+            lines += [clip([span("  "), *line], cells) for line in _text(told, cells - 2)]
+    return lines or [[span("none", Tone.FAINT)]]
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _boundary(state: SessionState, row: Row, cells: int) -> list[Line]:
+    name = "turn" if row.kind is not RowKind.ROUND else "round"
+    lines = [_heading(f"{name} {row.number}", _when(row.at), cells)]
+    lines += _fact("line", f"{row.n}", cells)
+    if row.kind is RowKind.ROUND:
+        told = reported_in(state, row.number)
+        lines += _fact("request", f"{told}, whole request" if told else "not reported yet", cells)
+    if row.text:
+        lines += _fact("outcome", row.text, cells)
+    return lines
+
+
+def _card(state: SessionState, card: Card, cells: int) -> list[Line]:
+    lines = [clip(title_line(card, cells, open=True)[1:], cells), figures_line(card, cells), []]
+    for name, text, tone in facts(card):
+        lines += _fact(name, text, cells, tone)
+    lines += _fact("line", f"{card.n}", cells)
+    lines.append([])
+    lines += [_outdented(line) for line in summary_lines(card, cells + 4, TEXT_CHARACTERS)]
+    for title, glyph, ids, tone in (
+        ("Inserted", "+", card.inserted_ids, Tone.INSERTED),
+        ("Rewritten", "~", tuple(old for old, _ in card.replaced_ids), Tone.REWRITTEN),
+        ("Removed", "-", card.removed_ids, Tone.REMOVED),
+        ("Kept", "=", card.kept_ids, Tone.KEPT),
+    ):
+        if ids:
+            lines += _section(title, figures.count(len(ids), "item"))
+            lines += _items(state, glyph, ids, tone, cells)
+    return lines
+
+
+def _items(
+    state: SessionState, glyph: str, ids: Sequence[EntryId], tone: Tone, cells: int
+) -> list[Line]:
+    lines = []
+    for id in ids[:LISTED_ITEMS]:
+        entry = state.known.get(id)
+        kind = entry.kind.value if entry is not None else "?"
+        text = line_of(entry.item.text, cells) if entry is not None else ""
+        left: Line = [
+            span(f"{glyph} ", tone),
+            column(str(id), 7, Tone.FAINT),
+            column(kind, 10, Tone.MUTED),
+            span(text, Tone.PLAIN),
+        ]
+        lines.append(spread(left, [column(tokens_of(state, id), 8, Tone.MUTED, right=True)], cells))
+    if len(ids) > LISTED_ITEMS:
+        lines.append([span(f"… {len(ids) - LISTED_ITEMS:,} more", Tone.MUTED)])
+    return lines
+
+
+def _outdented(line: Line) -> Line:
+    return line[1:] if line and not line[0][0].strip() else line

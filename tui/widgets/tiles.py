@@ -1,0 +1,161 @@
+"""The tiles: what the session did so far, in five figures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thresher.core.models import resolve
+from thresher.core.state import SessionState
+from thresher.core.text import clean_line
+from thresher.core.tokens import Usage
+from thresher.core.views import CardStatus, ToolStatus
+
+from .. import figures
+from ..spans import Line, Tone, clip, column, span, width
+from .lines import Lines
+
+
+class Tile(NamedTuple):
+    """A figure with its name and a remark."""
+
+    name: str
+    value: str
+    note: str = ""
+    tone: Tone = Tone.STRONG
+    note_tone: Tone = Tone.MUTED
+
+
+def price_of(model: str, usage: Usage) -> float | None:
+    """US dollars for this usage, or None when a price that is needed is unknown.
+
+    Input that the provider did not report as cached is charged in full: at most what it cost.
+    """
+    prices = resolve(model)
+    cached = usage.cached_tokens or 0
+    buckets = (
+        (usage.input_tokens - cached, prices.price_input.value),
+        (cached, prices.price_cached_input.value),
+        (usage.output_tokens, prices.price_output.value),
+    )
+    total = 0.0
+    for tokens, price in buckets:
+        if tokens and price is None:
+            return None
+        total += tokens * (price or 0.0) / 1_000_000
+    return total
+
+
+def summariser_price(state: SessionState) -> float | None:
+    """What the summaries cost, or None as soon as one of the calls has no known price."""
+    written = [card.summariser for card in state.cards if card.summariser is not None]
+    used = [(one.model, one.usage) for one in written if one.usage is not None]
+    if not used or len(used) < state.summariser_calls:
+        return None
+    total = 0.0
+    for model, usage in used:
+        price = price_of(model, usage)
+        if price is None:
+            return None
+        total += price
+    return total
+
+
+def tiles_of(state: SessionState) -> list[Tile]:
+    """The tiles of a state, in their fixed order."""
+    failed_tools = sum(run.status is ToolStatus.FAILED for run in state.tools.values())
+    running = (CardStatus.RUNNING, CardStatus.PROPOSED, CardStatus.DONE)
+    others: dict[str, int] = {}
+    for card in state.cards:
+        if card.status not in running:
+            others[card.status] = others.get(card.status, 0) + 1
+    ended = ", ".join(f"{number} {status}" for status, number in others.items())
+    tiles = [
+        Tile("turns", figures.thousands(state.turn)),
+        Tile("rounds", figures.thousands(state.rounds)),
+        Tile(
+            "tool calls",
+            figures.thousands(state.tool_calls),
+            f"{failed_tools} failed" if failed_tools else "",
+        ),
+        Tile("compactions", figures.thousands(state.compactions), ended, note_tone=Tone.FAILED),
+    ]
+    if not state.removed_tokens:
+        tiles.append(Tile("tokens removed", "0" if not state.compactions else figures.UNKNOWN))
+    for at, ((basis, scope), gone) in enumerate(state.removed_tokens.items()):
+        name = "tokens removed" if not at else ""
+        value = f"{figures.mark(basis)}{gone:,}"
+        tiles.append(Tile(name, value, f"{basis}, {scope}"))
+    tiles.append(_summariser(state))
+    return tiles
+
+
+def _summariser(state: SessionState) -> Tile:
+    usage = state.summariser_usage
+    if usage is None:
+        offline = [card.summariser for card in state.cards if card.summariser is not None]
+        note = clean_line(offline[-1].model, 24) if offline else ""
+        return Tile("summariser", "0" if not state.compactions or offline else "?", note)
+    price = summariser_price(state)
+    told = figures.dollars(price) if price is not None else "price unknown"
+    return Tile("summariser", figures.thousands(usage.total), f"tokens, {told}")
+
+
+def table_lines(state: SessionState, cells: int) -> list[Line]:
+    """The tiles as a table: names, right-aligned figures, remarks."""
+    tiles = tiles_of(state)
+    names = max(len(tile.name) for tile in tiles)
+    values = max(8, *(len(tile.value) for tile in tiles))
+    return [
+        clip(
+            [
+                column(tile.name, names, Tone.MUTED),
+                span("  "),
+                column(tile.value, values, tile.tone, right=True),
+                span(f"  {tile.note}", tile.note_tone),
+            ],
+            cells,
+        )
+        for tile in tiles
+    ]
+
+
+def one_line(state: SessionState, cells: int) -> Line:
+    """The tiles side by side, as many as there is room for."""
+    line: Line = []
+    for tile in tiles_of(state):
+        if tile.name == "turns":
+            continue
+        name = _SHORT.get(tile.name, tile.name)
+        piece: Line = [span(f"{name} ", Tone.MUTED) if name else span("")]
+        piece += [span(tile.value, tile.tone)]
+        if tile.note_tone is Tone.FAILED and tile.note:
+            piece.append(span(f" {tile.note}", Tone.FAILED))
+        if width(line) + width(piece) + 3 > cells:
+            break
+        line += [*([span("   ")] if line else []), *piece]
+    return line
+
+
+_SHORT = {"tool calls": "tools", "tokens removed": "removed"}
+
+
+class Tiles(Lines):
+    """A table where there is height for it, else one line."""
+
+    DEFAULT_CSS = """
+    Tiles { height: 8; padding: 0 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._state = SessionState()
+
+    def show_state(self, state: SessionState) -> None:
+        """Show this state."""
+        self._state = state
+        self.show()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        if height < 5:
+            return [one_line(self._state, width)]
+        return table_lines(self._state, width)[:height]

@@ -1,0 +1,401 @@
+"""The timeline: one virtual widget for everything that happened, however long it is.
+
+Only visible lines are made, and kept in a small cache. Following the newest row is a mode: moving
+up leaves it, End (or the last row) enters it, and the title counts rows that came meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from thresher.core.state import Changed, SessionState
+from thresher.core.views import Card, Row, RowKind
+
+from ..keys import Where, bindings
+from ..keys import Where, bindings
+from ..spans import Line, Tone, span
+from .card_lines import FOLDED, STREAM_LINES, folded_lines, open_lines, running
+from .card_lines import edge as card_edge
+from .heights import Heights
+from .lines import Toned
+from .timeline_rows import row_height, row_lines, settled, stream_line
+
+CACHED_ROWS = 2000
+
+
+class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows of a SessionState; `cursor` is the selected row, or the newest while following."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.ROWS, Where.LIST)
+    COMPONENT_CLASSES = {"timeline--cursor", "timeline--card"}
+
+    DEFAULT_CSS = """
+    Timeline {
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        & > .timeline--cursor { background: $cursor-row; }
+        & > .timeline--card { background: $raised; }
+    }
+    """
+
+    class Selected(Message):
+        """Another row is selected, or the selected one changed."""
+
+    class Moved(Message):
+        """The follow mode or the number of unseen rows changed."""
+
+    class Opened(Message):
+        """Enter or a second click on a row that is not a card: its detail is wanted."""
+
+    class EndWanted(Message):
+        """The newest of everything is wanted."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._state = SessionState()
+        self._heights = Heights()
+        self._made = 0
+        self._compactions = -1
+        self._streaming = False
+        self._open: set[int] = set()
+        self._moving: dict[int, int] = {}
+        self._row_of_card: dict[int, int] = {}
+        self._width = 0
+        self._seen = 0
+        self._cursor = 0
+        self._cache: LRUCache[tuple[int, bool], list[Strip]] = LRUCache(CACHED_ROWS)
+        self.follow = True
+
+    # -- what is shown ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> SessionState:
+        """The state in view."""
+        return self._state
+
+    @property
+    def cursor(self) -> int:
+        """The index of the selected row; -1 when there is none."""
+        last = len(self._state.rows) - 1
+        return last if self.follow else min(self._cursor, last)
+
+    @property
+    def row(self) -> Row | None:
+        """The selected row."""
+        return self._state.rows[self.cursor] if self._state.rows else None
+
+    @property
+    def unseen(self) -> int:
+        """Rows that came since the newest row was last in view."""
+        return 0 if self.follow else max(0, len(self._state.rows) - self._seen)
+
+    def is_open(self, card: int) -> bool:
+        """Whether a card is unfolded."""
+        return card in self._open
+
+    def show_state(self, state: SessionState, changed: Changed) -> None:
+        """Take a state, of which these parts changed since the last call."""
+        if state is not self._state:
+            self._state = state
+            self._reset()
+        elif changed & Changed.CARDS or state.compactions != self._compactions:
+            self._cards_changed()
+        elif not changed & (Changed.ROWS | Changed.STREAM | Changed.META | Changed.STATUS):
+            return
+        self._compactions = state.compactions
+        self._grow()
+        self._sync()
+        self.refresh()
+
+    def _reset(self) -> None:
+        self._heights = Heights()
+        self._made = 0
+        self._moving.clear()
+        self._row_of_card.clear()
+        self._cache.clear()
+        self._seen = min(self._seen, len(self._state.rows))
+
+    def _cards_changed(self) -> None:
+        if self._state.compactions != self._compactions:
+            # A compaction moved entries, which shows in their rows.
+            self._cache.clear()
+        for index, card in list(self._moving.items()):
+            self._heights.set(index, self._card_height(card))
+            for selected in (False, True):
+                self._cache.discard((index, selected))
+            if not running(self._state.cards[card]):
+                del self._moving[index]
+
+    def _grow(self) -> None:
+        rows = self._state.rows
+        for index in range(self._made, len(rows)):
+            row = rows[index]
+            if row.kind is RowKind.COMPACTION:
+                self._row_of_card[row.card] = index
+                self._heights.set(index, self._card_height(row.card))
+                if running(self._state.cards[row.card]):
+                    self._moving[index] = row.card
+            elif row.kind is RowKind.TURN:
+                self._heights.set(index, row_height(row, index))
+        self._made = len(rows)
+        self._heights.grow(len(rows))
+        self._streaming = bool(
+            self._state.streams.get("assistant") or self._state.streams.get("reasoning")
+        )
+
+    def _card_height(self, at: int) -> int:
+        card = self._state.cards[at]
+        if at in self._open:
+            return len(open_lines(card, self._inner))
+        return FOLDED + STREAM_LINES if running(card) else FOLDED
+
+    @property
+    def _inner(self) -> int:
+        return max(20, self._width - 2)
+
+    @property
+    def _page(self) -> int:
+        return max(1, self.scrollable_content_region.height)
+
+    def _sync(self) -> None:
+        """Adjust the scrolled size; keep following, or keep the reader's place."""
+        height = self._heights.total + self._streaming
+        self.virtual_size = Size(self._width, height)
+        if self.follow:
+            self._seen = len(self._state.rows)
+            self.scroll_to(y=height, animate=False, force=True, immediate=True)
+        self.post_message(self.Moved())
+        if self.follow:
+            self.post_message(self.Selected())
+
+    def on_resize(self) -> None:
+        """Another width wraps open cards anew."""
+        width = self.scrollable_content_region.width
+        if width != self._width:
+            self._width = width
+            self._reset()
+            self._grow()
+        self._sync()
+        if not self.follow:
+            self._into_view()
+
+    def notify_style_update(self) -> None:
+        """The theme changed: strips hold its colours."""
+        self._cache.clear()
+        super().notify_style_update()
+
+    # -- drawing ---------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """One visible line."""
+        line = y + self.scroll_offset.y
+        if line < self._heights.total and self._state.rows:
+            index, inside = self._heights.find(line)
+            strips = self._strips(index)
+            if inside < len(strips):
+                return strips[inside]
+        elif line == self._heights.total and self._streaming:
+            streamed = stream_line(self._state, self._inner)
+            if streamed is not None:
+                return self.strip([span(" "), *streamed], self._width)
+        elif not self._state.rows and y == 1:
+            return self.strip([span("  nothing has happened yet", Tone.FAINT)], self._width)
+        return self.strip([], self._width)
+
+    def _strips(self, index: int) -> list[Strip]:
+        row = self._state.rows[index]
+        selected = index == self.cursor
+        key = (index, selected)
+        strips = self._cache.get(key)
+        if strips is None:
+            strips = self._made_strips(row, index, selected)
+            if index not in self._moving and (
+                row.kind is RowKind.COMPACTION or settled(self._state, row)
+            ):
+                self._cache.set(key, strips)
+        return strips
+
+    def _made_strips(self, row: Row, index: int, selected: bool) -> list[Strip]:
+        edge = Tone.ACCENT if selected and self.has_focus else Tone.FAINT
+        under: Style | None = None
+        if row.kind is RowKind.COMPACTION:
+            card = self._state.cards[row.card]
+            under = self._under("timeline--card")
+            lines = self._card_lines(card, row.card)
+            edge = card_edge(card)
+        else:
+            lines = row_lines(self._state, row, index, self._inner)
+        if selected:
+            under = self._under("timeline--cursor")
+        strips = []
+        for at, line in enumerate(lines):
+            blank = row.kind is RowKind.TURN and index and not at
+            marked = (selected or row.kind is RowKind.COMPACTION) and not blank
+            bar: Line = [span("▌" if marked else " ", edge)]
+            strips.append(self.strip([*bar, *line], self._width, None if blank else under))
+        return strips
+
+    def _under(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
+
+    def _card_lines(self, card: Card, at: int) -> list[Line]:
+        if at in self._open:
+            return open_lines(card, self._inner)
+        return folded_lines(card, self._inner)
+
+    # -- moving ----------------------------------------------------------------------------------
+
+    def select(self, index: int, *, follow: bool | None = None) -> None:
+        """Select a row and bring it into view; the last one enters follow mode."""
+        last = len(self._state.rows) - 1
+        index = max(0, min(index, last))
+        self._cursor = index
+        self.follow = index >= last if follow is None else follow
+        if self.follow:
+            self._sync()
+        else:
+            self._seen = max(self._seen, self._last_visible() + 1)
+            self._into_view()
+        self.refresh()
+        self.post_message(self.Moved())
+        self.post_message(self.Selected())
+
+    def select_card(self, card: int) -> None:
+        """Select the row of a card."""
+        if card in self._row_of_card:
+            self.select(self._row_of_card[card], follow=False)
+
+    def set_follow(self, follow: bool) -> None:
+        """Enter or leave follow mode."""
+        if follow:
+            self.select(len(self._state.rows) - 1, follow=True)
+        elif self.follow:
+            self._cursor = self.cursor
+            self._seen = len(self._state.rows)
+            self.follow = False
+            self.post_message(self.Moved())
+
+    def _last_visible(self) -> int:
+        line = self.scroll_offset.y + self._page - 1
+        if not self._state.rows:
+            return -1
+        return min(self._heights.find(line)[0], len(self._state.rows) - 1)
+
+    def _into_view(self) -> None:
+        if not self._state.rows:
+            return
+        top = self._heights.top(self.cursor)
+        region = Region(0, top, self._width, min(self._heights.height(self.cursor), self._page))
+        self.scroll_to_region(region, animate=False, force=True, immediate=True)
+
+    def toggle(self, card: int) -> None:
+        """Unfold or fold a card; its first line stays where it is."""
+        self._open ^= {card}
+        self._reopen([card])
+
+    def expand_all(self) -> None:
+        """Unfold all cards, or fold them when all are open."""
+        cards = set(range(len(self._state.cards)))
+        self._open = set() if cards <= self._open else cards
+        self._reopen(list(cards))
+
+    def _reopen(self, cards: list[int]) -> None:
+        for card in cards:
+            index = self._row_of_card.get(card)
+            if index is not None:
+                self._heights.set(index, self._card_height(card))
+        self._cache.clear()
+        self._sync()
+        if not self.follow:
+            self._into_view()
+        self.refresh()
+
+    def action_cursor_up(self) -> None:
+        """Select the row above."""
+        self.select(self.cursor - 1, follow=False)
+
+    def action_cursor_down(self) -> None:
+        """Select the row below."""
+        self.select(self.cursor + 1)
+
+    def action_page_up(self) -> None:
+        """Select the row one screen above."""
+        self._pages(-1)
+
+    def action_page_down(self) -> None:
+        """Select the row one screen below."""
+        self._pages(1)
+
+    def _pages(self, pages: int) -> None:
+        if not self._state.rows:
+            return
+        line = self._heights.top(self.cursor) + pages * self._page
+        line = max(0, min(line, self._heights.total - 1))
+        self.select(self._heights.find(line)[0])
+
+    def action_scroll_home(self) -> None:
+        """Select the first row."""
+        self.select(0, follow=False)
+
+    def action_scroll_end(self) -> None:
+        """Select the newest row and follow; from an earlier position, back to live."""
+        self.set_follow(True)
+        self.post_message(self.EndWanted())
+
+    def action_select(self) -> None:
+        """Unfold the selected card, or ask for the detail of the selected row."""
+        row = self.row
+        if row is not None and row.kind is RowKind.COMPACTION:
+            self.set_follow(False)
+            self.toggle(row.card)
+        elif row is not None:
+            self.post_message(self.Opened())
+
+    def on_click(self, event: events.Click) -> None:
+        """Select; a click on a card's first line, or on what is selected, opens."""
+        line = int(event.y + self.scroll_offset.y)
+        if not self._state.rows or line >= self._heights.total:
+            return
+        index, inside = self._heights.find(line)
+        again = index == self.cursor
+        self.select(index)
+        row = self._state.rows[index]
+        if row.kind is RowKind.COMPACTION and not inside:
+            self.set_follow(False)
+            self.toggle(row.card)
+        elif again and row.kind is not RowKind.COMPACTION:
+            self.post_message(self.Opened())
+
+    def on_focus(self) -> None:
+        """The edge of the selected row shows where the keys go."""
+        self._cache.clear()
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def on_blur(self) -> None:
+        """The edge of the selected row is quiet again."""
+        self.on_focus()
+
+    def on_mouse_scroll_down(self) -> None:
+        """The wheel at the end of everything enters follow mode."""
+        if not self.follow and self.scroll_target_y >= self.max_scroll_y:
+            self.set_follow(True)
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """The wheel and the scrollbar: moving up leaves follow mode."""
+        super().watch_scroll_y(old, new)
+        if self.follow and new < old and new < self.max_scroll_y:
+            self.set_follow(False)
+        if not self.follow:
+            self._seen = max(self._seen, self._last_visible() + 1)
+            self.post_message(self.Moved())

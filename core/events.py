@@ -300,6 +300,7 @@ class CompactionFailed(_Event, frozen=True, kw_only=True, tag="compaction_failed
     failures: int = 0
     next_step: str = ""
     evidence: str = "recorded"
+    phase: str = ""
 
 
 class SummaryAttemptFailed(_Event, frozen=True, kw_only=True, tag="summary_attempt_failed"):

@@ -110,6 +110,7 @@ class SessionState:
         self.rounds = 0
         self.requests = 0
         self.tool_calls = 0
+        self.tool_failures = 0
         self.known: dict[EntryId, Entry] = {}
         self.fates: dict[EntryId, Fate] = {}
         self.costs: dict[EntryId, int] = {}
@@ -297,8 +298,9 @@ class SessionState:
                 status = ToolStatus.FAILED if event.item.is_error else ToolStatus.DONE
                 if run.status is not ToolStatus.RUNNING and run.status is not ToolStatus.WAITING:
                     status = run.status
-                self.tools[self._runs[call_id]] = msgspec.structs.replace(
-                    run, output=id, status=status, live=""
+                self._put(
+                    self._runs[call_id],
+                    msgspec.structs.replace(run, output=id, status=status, live=""),
                 )
             case FunctionCallOutput(call_id=call_id):
                 self._row(RowKind.OUTPUT, record, id=id, call_id=call_id)
@@ -371,8 +373,14 @@ class SessionState:
                     saved=event.saved,
                     live="",
                 )
-        self.tools[self._runs[event.call_id]] = run
+        self._put(self._runs[event.call_id], run)
         return Changed.ROWS | Changed.STATUS
+
+    def _put(self, key: str, run: ToolRun) -> None:
+        before = self.tools.get(key)
+        if run.status is ToolStatus.FAILED and (before is None or before.status != run.status):
+            self.tool_failures += 1
+        self.tools[key] = run
 
     def _tool_output(self, event: e.ToolOutput) -> Changed:
         run = self.run_of(event.call_id)

@@ -236,6 +236,7 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
                 failures=event.failures,
                 next_step=event.next_step,
                 evidence=event.evidence,
+                phase=event.phase,
             )
         return msgspec.structs.replace(card, before=event.before, after=event.after)
 

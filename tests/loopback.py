@@ -87,6 +87,8 @@ class Reply:
     gate: asyncio.Event | None = None
     hold: asyncio.Event | None = None
     hold_after: int = 2
+    ignore_stream: bool = False
+    """Answer with one JSON object even when a stream is asked for."""
     extra_events: tuple[Mapping[str, Any], ...] = ()
     """Events that are sent first, for what a client should pass over."""
 
@@ -249,7 +251,7 @@ class Loopback:
                     await wire.wait(step.gate)
                 protocol = _Responses if request.protocol == "responses" else _Chat
                 answer = protocol(request, step, len(self.model_requests), used)
-                if not request.body.get("stream"):
+                if step.ignore_stream or not request.body.get("stream"):
                     return await wire.answer(200, answer.whole())
                 return await wire.stream(answer.events(), step)
         return False

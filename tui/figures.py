@@ -59,7 +59,11 @@ def compact(value: int) -> str:
         return str(value)
     unit, suffix = (1_000_000, "M") if abs(value) >= 1_000_000 else (1000, "k")
     number = value / unit
-    return f"{number:.0f}{suffix}" if number >= 10 or number == int(number) else f"{number:.1f}{suffix}"
+    return (
+        f"{number:.0f}{suffix}"
+        if number >= 10 or number == int(number)
+        else f"{number:.1f}{suffix}"
+    )
 
 
 def size(characters: int) -> str:

@@ -108,7 +108,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "console.next", "right_square_bracket", "next_compaction", "Next",
-        "On to the next compaction, or live",
+        "To the next compaction, or live",
         Where.CONSOLE, Group.TIME, footer=True, palette="Next compaction",
     ),
     Key(
@@ -147,7 +147,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "approval.session", "a", "answer('session')", "This session",
-        "Allow calls like it in this session", Where.APPROVAL, Group.AGENT,
+        "Allow it for this session", Where.APPROVAL, Group.AGENT,
     ),
     Key(
         "approval.never", "n", "answer('never')", "Never", "Refuse it and calls like it",

@@ -14,9 +14,11 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from thresher.core import events as e
@@ -138,8 +140,9 @@ def opened(scene: Scene, path: Path) -> Opened:
     return Opened(ConsoleModel(history, actor=actor, marks_of=Marks()), path)
 
 
-async def draw(scene: Scene, home: Path) -> str:
-    """The picture of a scene as SVG. `home` is a home directory that holds the sessions."""
+async def draw(scene: Scene, home: Path, now: float) -> str:
+    """The picture of a scene as SVG. `home` is a home directory that holds the sessions, `now` the
+    time on every clock."""
     from .app import ThresherApp
     from .found import find_sessions
     from .screens.opening import OpeningScreen
@@ -148,11 +151,11 @@ async def draw(scene: Scene, home: Path) -> str:
     async def start() -> Opened:
         return opened(scene, unpacked(scene.session or "", home))
 
-    places = (home / "own", home / "codex")
+    places = (home / "sessions", home / ".codex")
     app = ThresherApp(
         None if scene.session is None else start,
         lister=lambda: find_sessions(*places),
-        clock=lambda: _now(home),
+        clock=lambda: now,
         theme=scene.theme,
     )
     async with app.run_test(size=scene.size, notifications=True, tooltips=True) as pilot:
@@ -175,23 +178,18 @@ def stable(svg: str) -> str:
     return svg if svg.endswith("\n") else svg + "\n"
 
 
-def _now(home: Path) -> float:
-    """A little after the last thing that any of the sessions tells."""
-    times = [path.stat().st_mtime for path in home.rglob("*.jsonl")]
-    return max(times, default=0.0) + 240
-
-
 @contextmanager
-def recorded_home() -> Iterator[Path]:
-    """A home directory with every recorded session where its agent would keep it."""
+def recorded_home() -> Iterator[tuple[Path, float]]:
+    """A home directory with every recorded session where its agent would keep it, and a time a
+    little after the last thing that any of them tells."""
     kept = os.environ.get("HOME")
     with tempfile.TemporaryDirectory(prefix="thresher-shots-") as name:
         home = Path(name)
-        for packed in sorted(SESSIONS.glob("*.jsonl.gz")):
-            _install(packed.name.removesuffix(".jsonl.gz"), home)
+        names = sorted(path.name for path in SESSIONS.glob("*.jsonl.gz"))
+        ends = [_install(name.removesuffix(".jsonl.gz"), home) for name in names]
         os.environ["HOME"] = name
         try:
-            yield home
+            yield home, max(ends, default=0.0) + 240
         finally:
             if kept is None:
                 del os.environ["HOME"]
@@ -199,9 +197,7 @@ def recorded_home() -> Iterator[Path]:
                 os.environ["HOME"] = kept
 
 
-def _install(name: str, home: Path) -> None:
-    from datetime import UTC, datetime
-
+def _install(name: str, home: Path) -> float:
     path = unpacked(name, home)
     records = list(tail_of(path).more())
     path.unlink()
@@ -210,18 +206,17 @@ def _install(name: str, home: Path) -> None:
     started = next((r.event for r in records if isinstance(r.event, e.SessionStarted)), None)
     id = started.session_id if started else name
     if name.startswith("codex"):
-        folder = home / "codex" / "sessions" / f"{day:%Y/%m/%d}"
+        folder = home / ".codex" / "sessions" / f"{day:%Y/%m/%d}"
         place = folder / f"rollout-{day:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
     else:
-        place = home / "own" / f"{day:%Y/%m/%d}" / id / "journal.jsonl"
+        place = home / "sessions" / f"{day:%Y/%m/%d}" / id / "journal.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
     unpacked(name, home).replace(place)
     os.utime(place, (last, last))
+    return last
 
 
 def _environment() -> None:
-    import time
-
     fixed = {"TEXTUAL_ANIMATIONS": "none", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
     os.environ.update(fixed | {"TZ": "UTC"})
     os.environ.pop("NO_COLOR", None)
@@ -236,11 +231,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     _environment()
     stale = []
-    with recorded_home() as home:
+    with recorded_home() as (home, now):
         for scene in SCENES:
             if not scene.ready or (options.names and scene.name not in options.names):
                 continue
-            svg = asyncio.run(draw(scene, home))
+            svg = asyncio.run(draw(scene, home, now))
             if not options.check:
                 scene.file.write_text(svg, encoding="utf-8")
             elif not scene.file.is_file() or scene.file.read_text(encoding="utf-8") != svg:

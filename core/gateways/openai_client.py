@@ -21,6 +21,7 @@ from .base import EndpointLimits, ErrorKind, GatewayError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+    from openai._types import RequestOptions
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +71,7 @@ class Connection:
         """One request, one JSON object."""
         client = await self._ready()
         try:
-            answer = await client.post(path, cast_to=object, body=body)
+            answer = await client.post(path, cast_to=object, body=body, options=self._options())
         except Exception as error:
             raise self._told(error) from None
         return self._object(answer)
@@ -85,7 +86,12 @@ class Connection:
         client = await self._ready()
         try:
             stream = await client.post(
-                path, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+                path,
+                cast_to=object,
+                body=body,
+                options=self._options(),
+                stream=True,
+                stream_cls=AsyncStream[object],
             )
         except Exception as error:
             raise self._told(error) from None
@@ -111,9 +117,9 @@ class Connection:
         source = f"{self.endpoint.host} GET /models"
         for path in (f"/models/{quote(model, safe='')}", "/models"):
             try:
-                answer = await (await self._ready()).get(
-                    path, cast_to=object, options={"timeout": _LIMITS_TIMEOUT}
-                )
+                client = await self._ready()
+                options = self._options(timeout=_LIMITS_TIMEOUT)
+                answer = await client.get(path, cast_to=object, options=options)
             except Exception:
                 # Whatever went wrong here, the request that follows will tell it.
                 continue
@@ -137,6 +143,15 @@ class Connection:
                 self._client = await asyncio.to_thread(self._make)
             return self._client
 
+    def _options(self, timeout: float | None = None) -> RequestOptions:
+        from openai import Omit
+
+        options: RequestOptions = {} if timeout is None else {"timeout": timeout}
+        if not self._key:
+            # The client accepts the want of a key only when each request says so.
+            options["headers"] = {"Authorization": Omit()}
+        return options
+
     def _make(self) -> AsyncOpenAI:
         import httpx2
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit
@@ -145,7 +160,7 @@ class Connection:
         # Naming the header keeps one from OPENAI_CUSTOM_HEADERS from taking its place. The empty
         # strings keep the library from reading keys and ids of its own choice.
         headers: dict[str, Any] = {
-            "Authorization": f"Bearer {self._key}" if self._key else Omit(),
+            "Authorization": f"Bearer {self._key or 'none'}",
             "OpenAI-Organization": self.endpoint.organization or Omit(),
             "OpenAI-Project": self.endpoint.project or Omit(),
         }

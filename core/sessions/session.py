@@ -187,6 +187,7 @@ def _new_folder(
     root: Path, given: str, at: float, new_id: Callable[[float], str]
 ) -> tuple[str, Path]:
     day = ensure_dir(root / f"{datetime.fromtimestamp(at, UTC):%Y/%m/%d}")
+    id = given
     for _ in range(1 if given else _ATTEMPTS):
         id = given or new_id(at)
         if not _SAFE_ID.fullmatch(id):

@@ -8,6 +8,7 @@ wire form, which is the ground truth that a recording of the real requests can b
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,3 +69,13 @@ class Source(Protocol):
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """The history after the line `position` (default: the last one), in the wire form."""
         ...
+
+
+def encode_request(request: RebuiltRequest) -> bytes:
+    """One JSON line, without its newline."""
+    try:
+        return msgspec.json.encode(request)
+    except OverflowError:
+        # A foreign number beyond 64 bits, which only the slower encoder writes.
+        plain = msgspec.structs.asdict(request)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode("utf-8")

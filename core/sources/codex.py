@@ -10,17 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from itertools import chain, islice
 from pathlib import Path
+
+import msgspec
 
 from ..events import ErrorRaised, Note, Purpose, Record
 from .base import RebuiltRequest, WireItem
+from .codex_compactions import OVERFLOW
 from .codex_events import AGENT, Translator
+from .codex_replay import descent
+from .codex_requests import Sent
 from .follow import Appended, FileEvent, follow_file
-from .lines import LineReader, read_lines
+from .lines import LineReader, is_packed, read_lines
 
 BATCH = 512
 """Records handed over at a time while a file is followed."""
 
+_TRIGGER: list[WireItem] = [{"type": "compaction_trigger"}]
+"""What ends the request of a remote compaction."""
 _PROMPT_MISSING = "the compaction prompt, the last item: it is not in the file"
 
 
@@ -45,6 +53,11 @@ class CodexSource:
         What becomes of the file itself (shorter, replaced, gone, back) is a record too. Ends by
         itself when the file can no longer be the one that was being read.
         """
+        if is_packed(self.path):
+            for records in _batched(self.read()):
+                yield records
+                await asyncio.sleep(0)
+            return
         translator, reader = Translator(), LineReader()
         async with aclosing(follow_file(self.path, stop)) as changes:
             async for change in changes:
@@ -59,7 +72,8 @@ class CodexSource:
                                 await asyncio.sleep(0)
                     case FileEvent():
                         if change.quiet:
-                            batch = translator.flush()
+                            whole = [translator.feed(line) for line in reader.whole()]
+                            batch = [*chain(*whole), *translator.flush()]
                         else:
                             batch = [*translator.flush(), self._told(reader.number, change)]
                 if batch:
@@ -68,8 +82,9 @@ class CodexSource:
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that can be rebuilt, in order, with its input as it was sent.
 
-        Retries of one compaction request are one request with `attempts`: what Codex left out of
-        each of them is not in the file. The prompt of a local compaction is not there either.
+        Tries of one compaction request are one request with `attempts`, since what each of them
+        left out is not in the file; only where the whole way down to nothing failed are they
+        given one by one. The prompt of a local compaction is not in the file either.
         """
         translator = Translator()
         for line in read_lines(self.path):
@@ -79,20 +94,22 @@ class CodexSource:
         wanted = sorted(translator.reading.requests.sent, key=lambda sent: sent.position)
         raws = self._histories(sent.position for sent in wanted)
         for sent, history in zip(wanted, raws, strict=True):
-            request = head.request(history)
-            if sent.kind is Purpose.COMPACTION and sent.remote:
-                request = [*request, {"type": "compaction_trigger"}]
-            local = sent.kind is Purpose.COMPACTION and not sent.remote
-            yield RebuiltRequest(
+            retries = _retries(sent, history)
+            request = RebuiltRequest(
                 position=sent.position,
                 kind=sent.kind,
-                input=request,
-                missing=_PROMPT_MISSING if local else "",
+                input=[*head.request(history), *(_TRIGGER if sent.remote else [])],
+                missing=_PROMPT_MISSING if _is_local_compaction(sent) else "",
                 instructions="" if head.in_input else head.instructions,
-                attempts=sent.attempts,
+                attempts=1 if retries else sent.attempts,
                 failed=sent.failed,
                 evidence=sent.evidence,
             )
+            yield request
+            for shorter in retries:
+                yield msgspec.structs.replace(
+                    request, input=head.request(shorter), evidence="inferred"
+                )
 
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """Codex's history after line `position`, by the replay rule of the format.
@@ -116,3 +133,20 @@ class CodexSource:
         if change.lost:
             return Record(line, change.at, ErrorRaised(kind="file", message=change.text))
         return Record(line, change.at, Note(kind="file", text=change.text))
+
+
+def _batched(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while batch := list(islice(records, BATCH)):
+        yield batch
+
+
+def _is_local_compaction(sent: Sent) -> bool:
+    return sent.kind is Purpose.COMPACTION and not sent.remote
+
+
+def _retries(sent: Sent, history: list[WireItem]) -> list[list[WireItem]]:
+    """The histories of the retries, when every one of them is known to have been sent."""
+    if not _is_local_compaction(sent) or sent.failed != OVERFLOW:
+        return []
+    steps = descent(history)
+    return steps if len(steps) + 1 == sent.attempts else []

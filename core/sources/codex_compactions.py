@@ -129,6 +129,7 @@ class Compactions:
             opaque=remote,
             summariser=self._summariser(variety, sent, cost),
             window=_window_number(payload, self._count),
+            marks=_marks(variety, message),
             evidence="recorded" if recorded else "derived",
             reason_evidence="inferred",
             seconds=max(0.0, r.out.at - self._meter.tried_at) if sent and sent.repeats else 0.0,
@@ -316,7 +317,8 @@ def _failure(n: int, sent: Sent, phase: Phase | None, reason: str, kind: str) ->
     return e.CompactionFailed(
         pass_id=f"codex-failed-{n}",
         policy="codex-local" if not sent.remote else "codex-remote",
-        stage=str(phase or ""),
+        stage="remote" if sent.remote else "local",
+        phase=str(phase or ""),
         moment=moment_of(phase, Cause.CONTEXT_LIMIT),
         trigger=Trigger.AUTO,
         outcome=e.Outcome.ABORTED if kind == "aborted" else e.Outcome.FAILED,
@@ -340,6 +342,12 @@ def _ends_in_answer(before: list[Held], message: str) -> bool:
 def _summary(message: str) -> str:
     parts = split_summary(message)
     return parts[1] if parts else message
+
+
+def _marks(variety: Variety, message: str) -> tuple[str, ...]:
+    if variety is Variety.LOCAL and not _summary(message).strip():
+        return ("the answer of the summary request was empty",)
+    return ()
 
 
 def _window_number(payload: dict[str, Any], count: int) -> int:

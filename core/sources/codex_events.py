@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ from ..models import Budget, Fact, Origin
 from .base import WireItem
 from .codex_cards import Setup
 from .codex_compactions import Compactions
-from .codex_items import KNOWN, dict_of, int_of, is_real_user, text_of, texts_of, type_of
+from .codex_items import KNOWN, dict_of, int_of, is_real_user, json_of, text_of, texts_of, type_of
 from .codex_meter import Meter
 from .codex_reading import Reading, Task
 from .codex_replay import Head, held_item
@@ -65,7 +65,12 @@ class Translator:
         if line.fault:
             self._bad(line)
         if line.value is not None:
-            self._line(line.number, line.value)
+            try:
+                self._line(line.number, line.value)
+            except RecursionError:
+                # Decoding has more room on the stack than what reads the result.
+                fault = "it is nested too deeply to be read"
+                self._bad(msgspec.structs.replace(line, value=None, fault=fault))
         if self._first.held and len(r.out) > HELD_BACK:
             self._first.held = False
         return r.out.ready()
@@ -105,7 +110,7 @@ class Translator:
                 pass
 
     def _unknown(self, n: int, kind: str, value: object) -> None:
-        size = len(msgspec.json.encode(value))
+        size = len(json_of(value))
         self.reading.out.emit(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
 
     def _bad(self, line: Line) -> None:
@@ -313,6 +318,7 @@ def _error_kind(info: object) -> str:
 
 def _seconds(timestamp: object) -> float | None:
     try:
-        return datetime.fromisoformat(text_of(timestamp)).timestamp()
+        moment = datetime.fromisoformat(text_of(timestamp))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
         return None

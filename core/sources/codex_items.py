@@ -7,6 +7,7 @@ follow shared facts of the format (types, kinds, prefixes) as recorded from Code
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any, Final
 
 import msgspec
@@ -83,6 +84,14 @@ def int_of(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 53:
         return None
     return value
+
+
+def json_of(value: object) -> str:
+    """A value as JSON text, also where it holds a number that no fixed-width integer can."""
+    try:
+        return msgspec.json.encode(value).decode("utf-8")
+    except OverflowError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def type_of(raw: WireItem) -> str:
@@ -173,16 +182,16 @@ def item_of(raw: WireItem, *, summary: bool = False) -> Item:
         case "custom_tool_call" if call_id:
             return FunctionCall(call_id, text_of(raw.get("name")), text_of(raw.get("input")))
         case "local_shell_call" if call_id:
-            return FunctionCall(call_id, "local_shell", _json(raw.get("action")))
+            return FunctionCall(call_id, "local_shell", json_of(raw.get("action")))
         case "tool_search_call" if call_id:
-            return FunctionCall(call_id, "tool_search", _json(raw.get("arguments")))
+            return FunctionCall(call_id, "tool_search", json_of(raw.get("arguments")))
         case "function_call_output" | "custom_tool_call_output" if call_id:
             output = raw.get("output")
             failed = dict_of(output).get("success") is False
             name = text_of(raw.get("name"))
             return FunctionCallOutput(call_id, _output_text(output), name, failed)
         case "tool_search_output" if call_id:
-            return FunctionCallOutput(call_id, _json(raw.get("tools")), "tool_search")
+            return FunctionCallOutput(call_id, json_of(raw.get("tools")), "tool_search")
         case "reasoning":
             readable = [*texts_of(raw.get("summary")), *texts_of(raw.get("content"))]
             return Reasoning("\n\n".join(readable), text_of(raw.get("encrypted_content")))
@@ -191,7 +200,7 @@ def item_of(raw: WireItem, *, summary: bool = False) -> Item:
             return CompactionSummary(encrypted=sealed)
         case _:
             readable = texts_of(raw.get("content")) or texts_of(raw.get("output"))
-            return OtherItem(kind, _json(sent_form(raw)), "\n".join(readable))
+            return OtherItem(kind, json_of(sent_form(raw)), "\n".join(readable))
 
 
 def _message(raw: WireItem, summary: bool) -> Item:
@@ -202,7 +211,7 @@ def _message(raw: WireItem, summary: bool) -> Item:
         return CompactionSummary(text, prefix)
     role = text_of(raw.get("role"))
     if role not in set(Role):
-        return OtherItem("message", _json(sent_form(raw)), "\n".join(texts_of(content)))
+        return OtherItem("message", json_of(sent_form(raw)), "\n".join(texts_of(content)))
     harness = role == Role.DEVELOPER or (role == Role.USER and is_contextual(raw))
     return Message(Role(role), _parts(content), harness, text_of(raw.get("phase")))
 
@@ -227,7 +236,7 @@ def _part(part: object) -> Part:
         case {"type": "input_image", "image_url": str(url)}:
             return ImagePart(url, text_of(part.get("detail")))
         case _:
-            return OpaquePart(text_of(dict_of(part).get("type")) or "unknown", _json(part))
+            return OpaquePart(text_of(dict_of(part).get("type")) or "unknown", json_of(part))
 
 
 def _output_text(output: object) -> str:
@@ -236,7 +245,7 @@ def _output_text(output: object) -> str:
     if isinstance(output, str):
         return output
     if not isinstance(output, list):
-        return "" if output is None else _json(output)
+        return "" if output is None else json_of(output)
     return "\n".join(_output_part(part) for part in output)
 
 
@@ -247,8 +256,4 @@ def _output_part(part: object) -> str:
         case {"type": str(kind)}:
             return f"[{kind}]"
         case _:
-            return _json(part)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode("utf-8")
+            return json_of(part)

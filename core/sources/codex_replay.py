@@ -134,6 +134,22 @@ def rebuilt(history: Sequence[WireItem], message: str) -> list[WireItem]:
     return [*reversed(kept), summary]
 
 
+def descent(history: Sequence[WireItem]) -> list[list[WireItem]]:
+    """What is left of the history in each retry of a compaction request that does not fit.
+
+    Each takes away the oldest item, and with a call or an output its partner, down to nothing.
+    """
+    steps: list[list[WireItem]] = []
+    left = list(history)
+    while left:
+        oldest, *left = left
+        partners = {*CALLS, *OUTPUTS} if type_of(oldest) in {*CALLS, *OUTPUTS} else set()
+        call_id = _call_id(oldest)
+        left = [raw for raw in left if type_of(raw) not in partners or _call_id(raw) != call_id]
+        steps.append(left)
+    return steps
+
+
 def truncated(text: str, tokens: int) -> str:
     """Codex's cut to a budget of tokens: the first and the last half, a marker between them that
     says how many tokens are gone and comes on top of the budget."""

@@ -37,5 +37,7 @@ class CodexTail:
                     event = ErrorRaised(kind="file", message=text) if lost else None
                     yield Record(self._reader.number, at, event or Note(kind="file", text=text))
         if quiet or not self._asked:
+            for line in self._reader.whole():
+                yield from self._translator.feed(line)
             yield from self._translator.flush()
         self._asked = True

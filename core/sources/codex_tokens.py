@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-
 from .base import WireItem
-from .codex_items import is_model_made, is_real_user, sent_form, text_of, texts_of, type_of
+from .codex_items import is_model_made, is_real_user, json_of, sent_form, text_of, texts_of, type_of
 
 BYTES_PER_TOKEN: Final = 4
 IMAGE_BYTES: Final = 7373
@@ -84,10 +82,14 @@ def _bytes(raw: WireItem, version: tuple[int, ...]) -> int:
             if version < NEW_COMPACTION_RULE:
                 return _sealed(raw)
             return _size(raw.get("encrypted_content")) // 3
-        case "additional_tools" | "local_shell_call" | "web_search_call":
-            return len(msgspec.json.encode(sent_form(raw)))
-        case "tool_search_call" | "tool_search_output":
-            return len(msgspec.json.encode(sent_form(raw)))
+        case (
+            "additional_tools"
+            | "local_shell_call"
+            | "web_search_call"
+            | "tool_search_call"
+            | "tool_search_output"
+        ):
+            return len(json_of(sent_form(raw)).encode("utf-8"))
         case "image_generation_call":
             return IMAGE_BYTES
         case _:

@@ -160,8 +160,8 @@ def _with(found: FoundSession, line: Line) -> FoundSession:
 
 
 def _count(file: IO[bytes]) -> int:
-    """Compacted lines in a file. Counts the beginnings of lines that say so, which an item that
-    quotes one does not: there the quotation marks are escaped."""
+    """Compacted lines in a file, by their type. An item that quotes such a line is not counted,
+    since inside a text the quotation marks are escaped."""
     count = 0
     rest = b""
     while chunk := file.read(CHUNK):

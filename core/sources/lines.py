@@ -50,6 +50,7 @@ class LineReader:
         self.number = 0
         self.offset = 0
         self._rest: list[bytes] = []
+        self._given = False
 
     @property
     def pending(self) -> int:
@@ -64,7 +65,23 @@ class LineReader:
         for next_start in others:
             raw = b"".join(self._rest)
             self._rest = [next_start]
+            if self._given and not raw.strip():
+                # Only the newline of a line that was given before it came.
+                self.offset += len(raw) + 1
+                self._given = False
+                continue
+            self._given = False
             if (found := self._line(raw, len(raw) + 1)) is not None:
+                yield found
+
+    def whole(self) -> Iterator[Line]:
+        """The last line, when only its newline is missing: a writer may never write that one."""
+        raw = b"".join(self._rest)
+        self._rest = [raw]
+        if raw.strip() and parse(raw.removeprefix(_BOM))[0] is not None:
+            self._rest = []
+            if (found := self._line(raw, len(raw))) is not None:
+                self._given = True
                 yield found
 
     def finish(self) -> Iterator[Line]:
@@ -126,6 +143,15 @@ def open_bytes(path: Path) -> IO[bytes]:
         file.close()
         return gzip.open(path, "rb")
     return file
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is packed with gzip: such a file is not appended to. Errors count as no."""
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == _GZIP
+    except OSError:
+        return False
 
 
 def unreadable(path: Path, error: BaseException) -> ThresherError:

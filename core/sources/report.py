@@ -11,6 +11,7 @@ import msgspec
 
 from .. import events as e
 from ..compaction.policy import Moment, Trigger
+from ..context import Context
 from ..state import SessionState
 from ..tokens import Tokens
 
@@ -89,6 +90,11 @@ def state_at(records: Iterable[e.Record], line: int | None = None) -> SessionSta
     return state
 
 
+def context_at(records: Iterable[e.Record], line: int | None = None) -> Context:
+    """What the model sees after that line, by the fold that the screens use."""
+    return state_at(records, line).context
+
+
 def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
     return CompactionReport(
         ordinal=event.ordinal,
@@ -128,8 +134,7 @@ def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
 def _not_done(
     record: e.Record, event: e.CompactionFailed | e.CompactionSkipped
 ) -> CompactionReport:
-    failed = isinstance(event, e.CompactionFailed)
-    return CompactionReport(
+    report = CompactionReport(
         ordinal=0,
         line=record.n,
         at=record.at,
@@ -140,9 +145,19 @@ def _not_done(
         moment=event.moment,
         phase="",
         reason=event.reason,
-        evidence=event.evidence if failed else "recorded",
-        reason_evidence=event.evidence if failed else "recorded",
-        tokens_before=None if failed else event.before,
-        tokens_after=None if failed else event.after,
-        attempts=event.attempts if failed else 1,
+        evidence="recorded",
+        reason_evidence="recorded",
     )
+    match event:
+        case e.CompactionFailed():
+            return msgspec.structs.replace(
+                report,
+                phase=event.phase,
+                evidence=event.evidence,
+                reason_evidence=event.evidence,
+                attempts=event.attempts,
+            )
+        case e.CompactionSkipped():
+            return msgspec.structs.replace(
+                report, tokens_before=event.before, tokens_after=event.after
+            )

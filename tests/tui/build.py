@@ -108,7 +108,9 @@ class Script:
             "title": "dates without a year",
         }
         self.emit(e.SessionStarted(**(fields | more)))  # type: ignore[arg-type] # fields by name
-        self.emit(e.ItemAppended(item=Message(Role.SYSTEM, "You are a careful coding agent. " * 40)))
+        self.emit(
+            e.ItemAppended(item=Message(Role.SYSTEM, "You are a careful coding agent. " * 40))
+        )
         return self
 
     def user(self, text: str) -> Script:
@@ -233,7 +235,11 @@ class Script:
 READ = "def parse_when(text: str) -> datetime:\n    head, tail = _split(text)\n" * 230
 GREP = "core/when.py:41:def _split(text: str) -> tuple[str, str]:\n" * 70
 PYTEST = "FAILED tests/test_when.py::test_leap_day - ValueError: day is out of range\n" * 110
-EDIT = {"path": "tests/test_when.py", "old": "", "new": "def test_no_year() -> None:\n    ...\n" * 40}
+EDIT = {
+    "path": "tests/test_when.py",
+    "old": "",
+    "new": "def test_no_year() -> None:\n    ...\n" * 40,
+}
 
 
 def working(script: Script, first: int, rounds: int) -> Script:
@@ -357,14 +363,18 @@ def overflow() -> Script:
 
 def chinese() -> Script:
     """A session in Chinese."""
-    s = Script().start(title="没有年份的日期", cwd="~/日期").user(
-        "请让 parse_when 接受没有年份的日期。不要改动它的公开签名，先写测试，再写代码。"
+    s = (
+        Script()
+        .start(title="没有年份的日期", cwd="~/日期")
+        .user("请让 parse_when 接受没有年份的日期。不要改动它的公开签名，先写测试，再写代码。")
     )
     s.round().says("我先读解析器，再读它的测试；然后写一个会失败的测试。")
     s.tool("read_file", {"path": "核心/时间.py"}, "定义解析时间（文本）：返回日期\n" * 1000)
     s.round()
     name = s.compaction_starts("用量 16,800 ≥ 阈值 16,000（上限 20,000 的 80 %）")
-    s.compacted(name, summary="## 目标\n让 parse_when 接受没有年份的日期。\n\n## 规则\n- 不改签名\n" * 3)
+    s.compacted(
+        name, summary="## 目标\n让 parse_when 接受没有年份的日期。\n\n## 规则\n- 不改签名\n" * 3
+    )
     return s.round().says("摘要之后继续：二月二十九日用下一个闰年。")
 
 
@@ -449,7 +459,7 @@ def app_of(
 def approving() -> Script:
     """A tool waits for the user's word."""
     s = near_threshold()
-    call = s.calling("bash", {"command": "rm -rf build && python -m build --wheel"})
+    call = s.calling("bash", {"command": "rm -rf build && python -m build"})
     s.emit(
         e.ApprovalRequested(
             call_id=call, name="bash", arguments='{"command": "rm -rf build && python -m build"}'

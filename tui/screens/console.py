@@ -94,6 +94,8 @@ class ConsoleScreen(Screen[None]):
         self._layout(self.size.width, self.size.height)
         self.redraw()
         self.set_focus(self.timeline if self.model.actor is None else self.prompt)
+        if self.approval.display:
+            self._approval_appeared()
         self.set_interval(TICK_SECONDS, self.drain)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -127,6 +129,7 @@ class ConsoleScreen(Screen[None]):
         state = model.state
         with self.app.batch_update():
             self.header.show_state(state, self._behind_shown)
+            self.set_class(model.rewound, "rewound")
             self.banner.show_position(state, model.position, len(model.history))
             if self.approval.show_request(model.history.state.approval):
                 self._approval_appeared()

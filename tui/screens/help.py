@@ -18,7 +18,7 @@ from ..spans import Line, Tone, column, pad, span, wrap
 from ..widgets.lines import Lines
 from .dialog import Dialog
 
-_KEYS = 19
+_KEYS = 18
 _TWO_COLUMNS = 84
 _GAP = 4
 
@@ -70,12 +70,14 @@ def help_lines(width: int, places: Iterable[Where] = Where) -> list[Line]:
     blocks.append(sign_lines("Figures", FIGURES, cells))
     if not two:
         return _stacked(blocks)
-    half = (sum(len(block) + 1 for block in blocks) + 1) // 2
-    left: list[list[Line]] = []
-    while blocks and sum(len(block) + 1 for block in left) + len(blocks[0]) // 2 < half:
-        left.append(blocks.pop(0))
-    rows = zip_longest(_stacked(left), _stacked(blocks), fillvalue=[])
+    split = min(range(1, len(blocks)), key=lambda at: _height(blocks, at))
+    nothing: Line = []
+    rows = zip_longest(_stacked(blocks[:split]), _stacked(blocks[split:]), fillvalue=nothing)
     return [[*pad(a, cells), span(" " * _GAP), *b] for a, b in rows]
+
+
+def _height(blocks: list[list[Line]], split: int) -> int:
+    return max(len(_stacked(blocks[:split])), len(_stacked(blocks[split:])))
 
 
 def _stacked(blocks: list[list[Line]]) -> list[Line]:

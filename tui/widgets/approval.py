@@ -61,8 +61,14 @@ class ApprovalBar(Lines, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.APPROVAL)
 
     DEFAULT_CSS = """
-    ApprovalBar { height: 2; padding: 0 1; background: $raised; display: none; }
-    ApprovalBar:focus { background: $cursor-row; }
+    ApprovalBar {
+        height: 2;
+        padding: 0 1 0 0;
+        background: $raised;
+        border-left: blank;
+        display: none;
+        &:focus { border-left: outer $threshold; }
+    }
     """
 
     class Answered(Message):

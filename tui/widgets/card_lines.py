@@ -75,6 +75,22 @@ def title_line(card: Card, cells: int, *, open: bool) -> Line:
     return spread(left, right, cells)
 
 
+def figures_lines(card: Card, cells: int) -> list[Line]:
+    """The figures one under the other: tokens before -> after, then the counts in words."""
+    if card.status not in (CardStatus.DONE, CardStatus.BROKEN, CardStatus.PROPOSED):
+        return [figures_line(card, cells)]
+    number, rest = _tokens(card)
+    words = counts(card, words=True)
+    told = words if width(words) <= cells else counts(card, words=False)
+    return [[span(number, Tone.STRONG), span(f" {rest}", Tone.MUTED)], told]
+
+
+def _tokens(card: Card) -> tuple[str, str]:
+    number, _, after = figures.change(card.before, card.after).rpartition(" → ")
+    head, _, rest = after.partition(" ")
+    return f"{number} → {head}", rest
+
+
 def figures_line(card: Card, cells: int) -> Line:
     """Tokens before -> after with their basis, and the counts of items."""
     if running(card) and not (card.removed or card.kept):
@@ -88,17 +104,15 @@ def figures_line(card: Card, cells: int) -> Line:
         if card.before is not None or card.after is not None:
             left.append(span(f"   {figures.change(card.before, card.after)}", Tone.MUTED))
         return left
-    change = figures.change(card.before, card.after)
-    number, _, basis = change.rpartition(" → ")
-    head, _, rest = basis.partition(" ")
-    left = [span(f"{number} → {head}", Tone.STRONG), span(f" {rest}", Tone.MUTED)]
+    number, rest = _tokens(card)
+    left = [span(number, Tone.STRONG), span(f" {rest}", Tone.MUTED)]
     full = counts(card, words=True)
     if width(left) + 4 + width(full) <= cells:
         return spread(left, full, cells)
     short = counts(card, words=False)
     if width(left) + 3 + width(short) > cells:
         brief = rest.partition(",")[0]
-        left = [span(f"{number} → {head}", Tone.STRONG), span(f" {brief}", Tone.MUTED)]
+        left = [span(number, Tone.STRONG), span(f" {brief}", Tone.MUTED)]
     return spread(left, short, cells)
 
 
@@ -151,7 +165,9 @@ def facts(card: Card) -> list[tuple[str, str, Tone]]:
     if card.reason_evidence != "recorded" or card.evidence != "recorded":
         known = f"compaction {card.evidence}, reason {card.reason_evidence}"
         found.append(("evidence", known, Tone.MUTED))
-    found.append(("policy", f"{card.policy}, asked {moment}" if moment else card.policy, Tone.PLAIN))
+    found.append(
+        ("policy", f"{card.policy}, asked {moment}" if moment else card.policy, Tone.PLAIN)
+    )
     if card.focus:
         found.append(("focus", card.focus, Tone.PLAIN))
     for name, glyph, ids, tone in (
@@ -174,9 +190,9 @@ def facts(card: Card) -> list[tuple[str, str, Tone]]:
         found.append(("set off by", f"{_usage(card.usage)}, reported", Tone.PLAIN))
     if card.summariser is not None:
         one = card.summariser
-        told = [one.model, _usage(one.usage) if one.usage is not None else "usage unknown"]
-        told += [figures.count(one.attempts, "attempt"), figures.seconds(one.seconds)]
-        found.append(("summariser", ", ".join(told), Tone.PLAIN))
+        by = [one.model, _usage(one.usage) if one.usage is not None else "usage unknown"]
+        by += [figures.count(one.attempts, "attempt"), figures.seconds(one.seconds)]
+        found.append(("summariser", ", ".join(by), Tone.PLAIN))
     for attempt in card.failed_attempts:
         told_attempt = f"! {attempt.model}, {attempt.kind}: {attempt.message}"
         if attempt.next_step:

@@ -32,7 +32,7 @@ def top_of(points: Sequence[Point], limit: int | None) -> int:
     if limit:
         return limit
     most = max((point.total or 0 for point in points), default=0)
-    step = 10 ** max(2, len(str(most)) - 1)
+    step = int(10 ** max(2, len(str(most)) - 1))
     return max(1000, -(-most // step) * step)
 
 

@@ -77,7 +77,8 @@ class Detail(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         elif row is not None and row.kind is RowKind.TOOL:
             moving = id(state.tools.get(row.call_id))
         elif row is not None and row.kind is RowKind.ROUND:
-            moving = len(state.points)
+            streamed = sum(map(len, state.streams.values()))
+            moving = (len(state.points), streamed if row.number == state.rounds else 0)
         at = (row.n, row.kind, row.id) if row is not None else None
         return (at, id(state), moving, state.compactions, state.basis, cells)
 

@@ -19,7 +19,7 @@ from thresher.core.views import Card, Fate, Row, RowKind, ToolRun, ToolStatus
 
 from .. import figures
 from ..spans import Line, Tone, clip, column, line_of, span, spread, wrap
-from .card_lines import facts, figures_line, summary_lines, title_line
+from .card_lines import facts, figures_lines, summary_lines, title_line
 from .timeline_rows import PARSE_LIMIT, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
 
 HEAD_LINES = 1500
@@ -91,7 +91,9 @@ def _lineage(state: SessionState, id: EntryId, cells: int, name: str = "fate") -
     if entry.made_by:
         told = f"written by compaction {entry.made_by}"
         if entry.origin:
-            told += f", stands for {figures.count(len(entry.origin), 'item')}: {_list(entry.origin)}"
+            told += (
+                f", stands for {figures.count(len(entry.origin), 'item')}: {_list(entry.origin)}"
+            )
         lines += _fact("origin", told, cells, Tone.INSERTED)
     return lines
 
@@ -110,7 +112,12 @@ def _entry(state: SessionState, row: Row, cells: int) -> list[Line]:
     entry = state.known.get(row.id) if row.id is not None else None
     if entry is None or row.id is None:
         lines = [_heading(row.kind.value, _when(row.at), cells)]
-        return [*lines, *_fact("line", f"{row.n}", cells), *_section("Text"), *_text(row.text, cells)]
+        return [
+            *lines,
+            *_fact("line", f"{row.n}", cells),
+            *_section("Text"),
+            *_text(row.text, cells),
+        ]
     lines = [_heading(f"{row.kind.value}  {row.id}", _tokens(state, row.id), cells)]
     lines += _lineage(state, row.id, cells)
     lines += _fact("line", f"{row.n}", cells)
@@ -201,11 +208,16 @@ def _boundary(state: SessionState, row: Row, cells: int) -> list[Line]:
         lines += _fact("request", f"{told}, whole request" if told else "not reported yet", cells)
     if row.text:
         lines += _fact("outcome", row.text, cells)
+    if row.kind is RowKind.ROUND and row.number == state.rounds:
+        for channel, text in state.streams.items():
+            if text:
+                remark = f"{len(text):,} characters so far"
+                lines += [*_section(clean_line(channel, 20), remark), *_text(text, cells)]
     return lines
 
 
 def _card(state: SessionState, card: Card, cells: int) -> list[Line]:
-    lines = [clip(title_line(card, cells, open=True)[1:], cells), figures_line(card, cells), []]
+    lines = [clip(title_line(card, cells, open=True)[1:], cells), *figures_lines(card, cells), []]
     for name, text, tone in facts(card):
         lines += _fact(name, text, cells, tone)
     lines += _fact("line", f"{card.n}", cells)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from thresher.core.compaction.policy import Mark
 from thresher.core.items import Kind
 from thresher.core.state import SessionState
@@ -145,7 +147,9 @@ def figure_line(
         right = [span("! automatic compaction is off", Tone.FAILED)]
     elif limit is None:
         why = state.budget.window.source if state.budget is not None else "not in the session"
-        told = f"no share and no threshold: window unknown, {clean_line(why, 60)}"
+        short = "no share, no threshold: window unknown"
+        long = f"{short}, {clean_line(why, 60)}"
+        told = long if cell_len(long) <= cells - width(left) - 2 else short
         right = [span(told, Tone.THRESHOLD)] if state.session_id else []
     else:
         room = cells - width(left) - 2
@@ -244,5 +248,3 @@ class ContextMeter(Lines):
             lines.append(ruler_line(state, marks, width))
         lines.append(legend_line(state, width))
         return lines[:height]
-
-

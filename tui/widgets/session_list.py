@@ -151,6 +151,10 @@ class SessionList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     def __bool__(self) -> bool:
         return True
 
+    def row_at(self, at: int) -> SessionRow:
+        """The row in this place, as they are shown."""
+        return self._rows[at]
+
     @property
     def known(self) -> int:
         """The number of sessions, filtered or not."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from thresher.core.models import resolve
+from thresher.core.models import ModelLimits, resolve
 from thresher.core.state import SessionState
 from thresher.core.text import clean_line
 from thresher.core.tokens import Usage
-from thresher.core.views import CardStatus, ToolStatus
+from thresher.core.views import CardStatus
 
 from .. import figures
 from ..spans import Line, Tone, clip, column, span, width
@@ -25,12 +26,17 @@ class Tile(NamedTuple):
     note_tone: Tone = Tone.MUTED
 
 
+@lru_cache(maxsize=64)
+def _limits(model: str) -> ModelLimits:
+    return resolve(model)
+
+
 def price_of(model: str, usage: Usage) -> float | None:
     """US dollars for this usage, or None when a price that is needed is unknown.
 
     Input that the provider did not report as cached is charged in full: at most what it cost.
     """
-    prices = resolve(model)
+    prices = _limits(model)
     cached = usage.cached_tokens or 0
     buckets = (
         (usage.input_tokens - cached, prices.price_input.value),
@@ -62,7 +68,6 @@ def summariser_price(state: SessionState) -> float | None:
 
 def tiles_of(state: SessionState) -> list[Tile]:
     """The tiles of a state, in their fixed order."""
-    failed_tools = sum(run.status is ToolStatus.FAILED for run in state.tools.values())
     running = (CardStatus.RUNNING, CardStatus.PROPOSED, CardStatus.DONE)
     others: dict[str, int] = {}
     for card in state.cards:
@@ -75,7 +80,7 @@ def tiles_of(state: SessionState) -> list[Tile]:
         Tile(
             "tool calls",
             figures.thousands(state.tool_calls),
-            f"{failed_tools} failed" if failed_tools else "",
+            f"{state.tool_failures:,} failed" if state.tool_failures else "",
         ),
         Tile("compactions", figures.thousands(state.compactions), ended, note_tone=Tone.FAILED),
     ]

@@ -21,7 +21,6 @@ from thresher.core.state import Changed, SessionState
 from thresher.core.views import Card, Row, RowKind
 
 from ..keys import Where, bindings
-from ..keys import Where, bindings
 from ..spans import Line, Tone, span
 from .card_lines import FOLDED, STREAM_LINES, folded_lines, open_lines, running
 from .card_lines import edge as card_edge
@@ -235,14 +234,16 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             edge = card_edge(card)
         else:
             lines = row_lines(self._state, row, index, self._inner)
-        if selected:
-            under = self._under("timeline--cursor")
+        cursor = self._under("timeline--cursor")
         strips = []
+        # Of a card that is open only the title is lit, so that its text stays quiet.
+        lit_lines = 1 if row.card in self._open else len(lines)
         for at, line in enumerate(lines):
             blank = row.kind is RowKind.TURN and index and not at
             marked = (selected or row.kind is RowKind.COMPACTION) and not blank
             bar: Line = [span("▌" if marked else " ", edge)]
-            strips.append(self.strip([*bar, *line], self._width, None if blank else under))
+            lit = selected and not blank and at < lit_lines
+            strips.append(self.strip([*bar, *line], self._width, cursor if lit else under))
         return strips
 
     def _under(self, name: str) -> Style:

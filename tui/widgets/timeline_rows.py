@@ -123,9 +123,7 @@ def row_lines(state: SessionState, row: Row, index: int, cells: int) -> list[Lin
         case RowKind.ROUND:
             told = reported_in(state, row.number)
             text = [span(told, Tone.FAINT)]
-            return [
-                _framed("", "", Tone.PLAIN, f"round {row.number}", text, [], cells, faint=True)
-            ]
+            return [_framed("", "", Tone.PLAIN, f"round {row.number}", text, [], cells, faint=True)]
         case RowKind.TOOL:
             return [_tool_line(state, row, cells)]
         case _:
@@ -180,7 +178,9 @@ def _tool_line(state: SessionState, row: Row, cells: int) -> Line:
         right.append(span(f"exit {run.exit_code}", Tone.MUTED if gone else Tone.REMOVED))
     took = figures.seconds(run.seconds) if run.seconds or run.output is not None else ""
     right.append(column(took, 7, Tone.MUTED, right=True))
-    right.append(column(tokens_of(state, run.call, run.output), TOKEN_CELLS, Tone.MUTED, right=True))
+    right.append(
+        column(tokens_of(state, run.call, run.output), TOKEN_CELLS, Tone.MUTED, right=True)
+    )
     return _framed(
         mark, glyph, Tone.MUTED if gone else tone, clean_line(run.name, NAME_CELLS + 1),
         [span(text, Tone.MUTED if gone else Tone.PLAIN)], right, cells,

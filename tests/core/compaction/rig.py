@@ -115,6 +115,8 @@ class Rig:
         summarisers: Sequence[Any] | None = None,
         gate: Gate | None = None,
         store: Store | None = None,
+        reread: Any = None,
+        remote: Any = None,
         **settings: Any,
     ) -> None:
         self.to = MemoryRecorder()
@@ -129,6 +131,8 @@ class Rig:
             measure=Ledger(CharClassCounter()),
             store=store,
             gate=gate,
+            reread=reread,
+            remote=remote,
             clock=lambda: 0.0,
             sleep=self._sleep,
         )

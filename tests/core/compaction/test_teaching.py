@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,14 +113,10 @@ def test_exactly_the_threshold_fires_with_the_reason_of_the_seed() -> None:
 
 
 def test_the_usage_is_input_and_output_together() -> None:
-    usage = Usage(input_tokens=7_000, output_tokens=1_000)
-    assert isinstance(first(Teaching(), situation(usage=None, **{"usage": None})), Skip)
-    at = situation()
-    full = Situation(
-        moment=at.moment, trigger=at.trigger, context=at.context, shape=at.shape,
-        budget=at.budget, measure=at.measure, usage=usage,
-    )  # fmt: skip
+    full = msgspec.structs.replace(situation(), usage=Usage(7_000, output_tokens=1_000))
     assert isinstance(first(Teaching(), full), Start)
+    less = msgspec.structs.replace(situation(), usage=Usage(7_000, output_tokens=999))
+    assert isinstance(first(Teaching(), less), Skip)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

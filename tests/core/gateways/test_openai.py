@@ -3,8 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from thresher.core.gateways.openai_responses import ResponsesGateway
 from thresher.core.items import FunctionCall, FunctionCallOutput, Reasoning, assistant, system, user
 from thresher.core.tokens import Usage
 
-from ...loopback import Call, Fail, Hang, Loopback, Raw, Reply, Request, count, overflow
+from ...loopback import Call, Fail, Hang, Loopback, Raw, Reply, count, overflow
 
 KEY = "test-key-that-must-not-show"
 GLOB = ToolSchema("glob", "Find files.", {"type": "object", "properties": {}})
@@ -333,16 +332,20 @@ async def test_an_error_inside_a_stream_has_a_kind_too(wire: str) -> None:
 
 
 async def test_a_stream_that_is_dropped_is_an_error_after_the_deltas(wire: str) -> None:
-    seen: list[str] = []
     async with Loopback([Reply("A text that is cut. " * 5, cut="dropped")]) as server:
         gate = gateway(server, wire)
+        stream = gate.stream(ASK)
+        first = await anext(stream)
         with pytest.raises(GatewayError) as caught:
-            async for part in gate.stream(ASK):
-                assert isinstance(part, TextDelta)
-                seen.append(part.text)
+            await _exhausted(stream)
         await gate.aclose()
-    assert seen
+    assert isinstance(first, TextDelta)
     assert caught.value.kind is ErrorKind.NETWORK
+
+
+async def _exhausted(stream: AsyncIterator[object]) -> None:
+    async for _ in stream:
+        pass
 
 
 async def test_a_stream_that_ends_without_its_end_is_an_error(wire: str) -> None:
@@ -382,18 +385,17 @@ async def test_an_answer_that_is_not_the_protocol_is_malformed(wire: str, step: 
 
 
 async def test_a_server_that_ignores_the_wish_to_stream_is_understood(wire: str) -> None:
-    def whole(request: Request) -> Raw:
-        quiet = Request(request.method, request.path, request.headers, {"model": "m"})
-        from ...loopback import _Chat, _Responses
-
-        answer = (_Responses if wire == "responses" else _Chat)(
-            quiet, Reply("All at once.", calls=(Call("glob", {}, "c1"),)), 1, 7
-        )
-        return Raw(json.dumps(answer.whole()).encode())
-
-    async with Loopback(whole) as server:
+    step = Reply("All at once.", calls=(Call("glob", {}, "c1"),), ignore_stream=True)
+    async with Loopback([step]) as server:
         _, _, reply = await streamed(gateway(server, wire))
     assert reply.items == (assistant("All at once."), FunctionCall("c1", "glob", "{}"))
+
+
+async def test_a_connection_that_breaks_after_the_announced_end_loses_no_answer(wire: str) -> None:
+    async with Loopback([Reply("All of it.", cut="after" if wire == "chat" else "")]) as server:
+        _, _, reply = await streamed(gateway(server, wire))
+    assert reply.items == (assistant("All of it."),)
+    assert (reply.usage is None) == (wire == "chat")
 
 
 async def test_events_that_nobody_knows_are_passed_over(wire: str) -> None:
@@ -412,9 +414,9 @@ async def test_leaving_a_stream_closes_its_connection(wire: str) -> None:
     ) as server:
         gate = gateway(server, wire)
         stream = gate.stream(ASK)
-        async with aclosing(stream):  # type: ignore[type-var]  # the Protocol promises less
-            async for _ in stream:
-                break
+        await anext(stream)
+        assert isinstance(stream, AsyncGenerator)
+        await stream.aclose()
         await asyncio.wait_for(server.left.wait(), 10)
         await gate.aclose()
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def test_bad_journals_are_listed_with_what_is_wrong(make: Make, tmp_path: Path) 
         (day / name).mkdir()
         (day / name / "journal.jsonl").write_bytes(data)
     (day / "hollow").mkdir()
-    os.mkdir(day / "odd")
+    (day / "odd").mkdir()
     (day / "odd" / "journal.jsonl").mkdir()
     (day / "a file").write_text("not a folder")
     assert {info.id: info.problem for info in sessions(tmp_path)} == {

@@ -136,7 +136,7 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_record(
         kept = sum(at <= cut for at, byte in enumerate(whole) if byte == ord("\n"))
         expected = session.history.records[:kept]
         if not any(isinstance(record.event, e.ItemAppended) for record in expected):
-            with pytest.raises(ThresherError, match="Not a session|Nothing to resume"):
+            with pytest.raises(ThresherError, match=r"Not a session|Nothing to resume"):
                 resume(path)
             assert path.read_bytes() == whole[:cut]
             continue

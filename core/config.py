@@ -149,6 +149,22 @@ VARIABLES: Mapping[str, str] = {
 """The environment variables that are read, and what each sets."""
 
 
+FLAGS: Mapping[str, str] = {
+    "model.name": "--model",
+    "model.key_variable": "--api-key-var",
+    "agent.approval": "--yes or --read-only",
+    "compaction.params.threshold": "--threshold",
+}
+"""The flags that are not named like what they set."""
+
+
+def _flag(name: str) -> str:
+    if name in FLAGS:
+        return FLAGS[name]
+    tables, _, key = name.rpartition(".")
+    return f"--set {key}" if tables == "compaction.params" else f"--{key.replace('_', '-')}"
+
+
 def default_path() -> Path:
     """Where the user's file lies; it need not exist."""
     return paths.config_dir() / FILE
@@ -178,8 +194,7 @@ def load(
             _put(tree, sources, name, value, f"environment variable {variable}")
     for name, given in (flags or {}).items():
         if given is not None:
-            flag = name.rpartition(".")[2].replace("_", "-")
-            _put(tree, sources, name, given, f"flag --{flag}")
+            _put(tree, sources, name, given, f"flag {_flag(name)}")
     try:
         settings = msgspec.convert(tree, Settings)
     except msgspec.ValidationError as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import events as e
-from .state import Changed, ItemCost, SessionState, estimate_item
+from .costs import ItemCost, estimate_item
+from .state import Changed, SessionState
 from .tokens import Basis
 
 CHECKPOINT_EVERY = 2000
@@ -72,7 +73,5 @@ class History:
         return low
 
     def recount(self, cost: ItemCost, basis: Basis) -> None:
-        """Exchange the item cost in every kept state."""
+        """Exchange the item cost at every position: all states share one table."""
         self.state.recount(cost, basis)
-        for _, state in self._checkpoints:
-            state.recount_like(self.state)

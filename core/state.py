@@ -8,7 +8,6 @@ changed in place, which makes `copy` cheap: that is how rewinding keeps checkpoi
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from enum import IntFlag, StrEnum, auto
 from typing import Any
 
@@ -16,12 +15,12 @@ import msgspec
 
 from . import events as e
 from .context import Context, Entry, EntryId, SegmentError
-from .items import FunctionCall, FunctionCallOutput, Item, Kind, Message, Role
+from .costs import CostTable, ItemCost, Sums, estimate_item
+from .items import FunctionCall, FunctionCallOutput, Kind, Message, Role
 from .models import Budget
-from .tokens import Basis, CharClassCounter, Scope, Tokens, Usage
+from .tokens import Basis, Scope, Tokens, Usage
+from .tool_runs import ToolRuns
 from .views import Card, CardStatus, Fate, Point, Row, RowKind, ToolRun, ToolStatus
-
-ItemCost = Callable[[Item], int]
 
 
 class Changed(IntFlag):
@@ -51,15 +50,8 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-_ESTIMATOR = CharClassCounter()
-
 _SHARED = frozenset({"known", "costs"})
 """Tables that copies share: an id names the same entry at every position, so they only grow."""
-
-
-def estimate_item(item: Item) -> int:
-    """The estimate used until a tokenizer has counted: text only, no framing."""
-    return _ESTIMATOR.count_text(item.text)
 
 
 def add_usage(total: Usage | None, more: Usage) -> Usage:
@@ -88,8 +80,7 @@ class SessionState:
     """
 
     def __init__(self, cost: ItemCost = estimate_item, basis: Basis = Basis.ESTIMATED) -> None:
-        self.cost_of = cost
-        self.basis = basis
+        self.costs = CostTable(cost, basis)
         self.session_id = ""
         self.agent = ""
         self.cwd = ""
@@ -109,19 +100,14 @@ class SessionState:
         self.turn = 0
         self.rounds = 0
         self.requests = 0
-        self.tool_calls = 0
-        self.tool_failures = 0
         self.known: dict[EntryId, Entry] = {}
         self.fates: dict[EntryId, Fate] = {}
-        self.costs: dict[EntryId, int] = {}
-        self.parts: dict[Kind, int] = {}
         self.rows: list[Row] = []
         self.cards: list[Card] = []
         self.points: list[Point] = []
-        self.tools: dict[str, ToolRun] = {}
+        self.runs = ToolRuns()
         self.usage: Usage | None = None
         self.usage_estimated = False
-        self.since_usage = 0
         self.last_growth: list[int] = []
         self.summariser_usage: Usage | None = None
         self.summariser_calls = 0
@@ -138,10 +124,9 @@ class SessionState:
         self.unknown: dict[str, int] = {}
         self.finished = False
         self._entries: list[Entry] = []
-        self._entries_at_usage = 0
+        self._sums = Sums()
         self._context: Context | None = None
         self._open_passes: dict[str, int] = {}
-        self._runs: dict[str, str] = {}
         self._in_turn = False
 
     # -- reading -------------------------------------------------------------------------------
@@ -152,6 +137,41 @@ class SessionState:
         if self._context is None:
             self._context = Context(self._entries)
         return self._context
+
+    @property
+    def basis(self) -> Basis:
+        """How the costs of items come about."""
+        return self.costs.basis
+
+    @property
+    def parts(self) -> dict[Kind, int]:
+        """Tokens of the context by kind, by the item cost in force."""
+        return self._sums.parts(self._entries, self.costs)
+
+    @property
+    def since_usage(self) -> int:
+        """Tokens of the entries that came after the last report, by the item cost in force."""
+        return self._sums.since(self._entries, self.costs)
+
+    @property
+    def tools(self) -> dict[str, ToolRun]:
+        """The tool runs by key; a row's `call_id` is such a key."""
+        return self.runs.by_key
+
+    @property
+    def tool_calls(self) -> int:
+        """Calls so far."""
+        return self.runs.calls
+
+    @property
+    def tool_failures(self) -> int:
+        """Calls that failed so far."""
+        return self.runs.failures
+
+    def cost(self, id: EntryId) -> int | None:
+        """Tokens of an entry that is or was known; None for any other id."""
+        entry = self.known.get(id)
+        return None if entry is None else self.costs.of(entry)
 
     @property
     def messages_tokens(self) -> Tokens:
@@ -173,8 +193,7 @@ class SessionState:
 
     def run_of(self, call_id: str) -> ToolRun | None:
         """The latest run of a call id, or None when no call and no start had it."""
-        key = self._runs.get(call_id)
-        return None if key is None else self.tools.get(key)
+        return self.runs.latest(call_id)
 
     def fate(self, id: EntryId) -> Fate:
         """What became of an entry."""
@@ -186,6 +205,7 @@ class SessionState:
         for name, value in vars(self).items():
             if isinstance(value, dict | list) and name not in _SHARED:
                 setattr(twin, name, value.copy())
+        twin.runs, twin._sums = self.runs.copy(), self._sums.copy()
         return twin
 
     def settled(self) -> SessionState:
@@ -195,21 +215,12 @@ class SessionState:
         for at, card in enumerate(twin.cards):
             if card.streamed:
                 twin.cards[at] = msgspec.structs.replace(card, streamed="")
-        for key, run in twin.tools.items():
-            if run.live:
-                twin.tools[key] = msgspec.structs.replace(run, live="")
+        twin.runs.settle()
         return twin
 
     def recount(self, cost: ItemCost, basis: Basis) -> None:
-        """Exchange the item cost (a tokenizer has been loaded) and count everything anew."""
-        self.cost_of, self.basis = cost, basis
-        self.costs = {id: cost(entry.item) for id, entry in self.known.items()}
-        self._recount_parts()
-
-    def recount_like(self, other: SessionState) -> None:
-        """Take the costs of a state of the same session that has been recounted."""
-        self.cost_of, self.basis, self.costs = other.cost_of, other.basis, other.costs
-        self._recount_parts()
+        """Exchange the item cost (a tokenizer has been loaded), here and in every copy."""
+        self.costs.exchange(cost, basis)
 
     # -- folding -------------------------------------------------------------------------------
 
@@ -281,29 +292,18 @@ class SessionState:
         id = EntryId(record.n, event.part)
         entry = Entry(id, event.item, (id,))
         self.known[id] = entry
-        cost = self.cost_of(event.item)
-        self.costs[id] = cost
         if event.in_context:
             self._entries.append(entry)
             self._context = None
-            self.since_usage += cost
-            self.parts[entry.kind] = self.parts.get(entry.kind, 0) + cost
         else:
             self.fates[id] = Fate(outside=True)
         match event.item:
             case FunctionCall():
-                self.tool_calls += 1
-                self._call(record, id, event.item)
-            case FunctionCallOutput(call_id=call_id) if (run := self.run_of(call_id)) is not None:
-                status = ToolStatus.FAILED if event.item.is_error else ToolStatus.DONE
-                if run.status is not ToolStatus.RUNNING and run.status is not ToolStatus.WAITING:
-                    status = run.status
-                self._put(
-                    self._runs[call_id],
-                    msgspec.structs.replace(run, output=id, status=status, live=""),
-                )
+                if key := self.runs.call(id, event.item):
+                    self._row(RowKind.TOOL, record, id=id, call_id=key)
             case FunctionCallOutput(call_id=call_id):
-                self._row(RowKind.OUTPUT, record, id=id, call_id=call_id)
+                if not self.runs.output(id, event.item):
+                    self._row(RowKind.OUTPUT, record, id=id, call_id=call_id)
             case Message(role=Role.ASSISTANT):
                 self._row(RowKind.ASSISTANT, record, id=id)
                 self.streams.pop("assistant", None)
@@ -311,22 +311,6 @@ class SessionState:
                 self._row(RowKind(entry.kind.value), record, id=id)
         self.streams.pop("reasoning", None)
         return Changed.CONTEXT | Changed.ROWS | Changed.METER | Changed.STREAM
-
-    def _call(self, record: e.Record, id: EntryId, call: FunctionCall) -> None:
-        """Enter a call. Some providers use a call id again: such a later run has the key
-        "<call id> <entry id>" in `tools`, so that the row of the earlier one keeps showing it."""
-        run = self.run_of(call.call_id)
-        if run is not None and run.call is None:  # its start was recorded before the call itself
-            self.tools[self._runs[call.call_id]] = msgspec.structs.replace(
-                run, name=call.name, arguments=call.arguments, call=id
-            )
-            return
-        key = call.call_id if run is None else f"{call.call_id} {id}"
-        self._runs[call.call_id] = key
-        self.tools[key] = ToolRun(
-            call_id=call.call_id, name=call.name, arguments=call.arguments, call=id
-        )
-        self._row(RowKind.TOOL, record, id=id, call_id=key)
 
     def _request(self, record: e.Record, event: e.RequestSent) -> Changed:
         self.requests = max(self.requests + 1, event.request)
@@ -346,7 +330,7 @@ class SessionState:
         if self.usage is not None and not event.estimated and not self.usage_estimated:
             self.last_growth = [*self.last_growth[-7:], event.usage.total - self.usage.total]
         self.usage, self.usage_estimated = event.usage, event.estimated
-        self.since_usage, self._entries_at_usage = 0, len(self._entries)
+        self._sums.reported(len(self._entries))
         self.overflow = None
         self.points.append(
             Point(n=record.n, round=self.rounds, total=event.usage.total, estimated=event.estimated)
@@ -354,41 +338,17 @@ class SessionState:
         return Changed.METER
 
     def _tool(self, record: e.Record, event: e.ToolStarted | e.ToolFinished) -> Changed:
-        run = self.run_of(event.call_id)
-        if run is None:
-            run = ToolRun(call_id=event.call_id, name=event.name)
-            self._runs[event.call_id] = event.call_id
-            self._row(RowKind.TOOL, record, call_id=event.call_id)
-        match event:
-            case e.ToolStarted():
-                run = msgspec.structs.replace(run, status=ToolStatus.RUNNING, started=record.at)
-                self.status = Status.TOOL
-            case e.ToolFinished():
-                run = msgspec.structs.replace(
-                    run,
-                    status=ToolStatus.DONE if event.ok else ToolStatus.FAILED,
-                    seconds=event.seconds,
-                    exit_code=event.exit_code,
-                    size=event.size,
-                    saved=event.saved,
-                    live="",
-                )
-        self._put(self._runs[event.call_id], run)
+        if isinstance(event, e.ToolStarted):
+            key = self.runs.started(event, record.at)
+            self.status = Status.TOOL
+        else:
+            key = self.runs.finished(event)
+        if key:
+            self._row(RowKind.TOOL, record, call_id=key)
         return Changed.ROWS | Changed.STATUS
 
-    def _put(self, key: str, run: ToolRun) -> None:
-        before = self.tools.get(key)
-        if run.status is ToolStatus.FAILED and (before is None or before.status != run.status):
-            self.tool_failures += 1
-        self.tools[key] = run
-
     def _tool_output(self, event: e.ToolOutput) -> Changed:
-        run = self.run_of(event.call_id)
-        if run is None:
-            return Changed.NOTHING
-        live = (run.live + event.text)[-4000:]
-        self.tools[self._runs[event.call_id]] = msgspec.structs.replace(run, live=live)
-        return Changed.STREAM
+        return Changed.STREAM if self.runs.streamed(event) else Changed.NOTHING
 
     def _delta(self, event: e.MessageDelta) -> Changed:
         if event.channel == "summary" and event.pass_id in self._open_passes:
@@ -501,17 +461,15 @@ class SessionState:
     def _forget_usage(self) -> None:
         """What the provider said last is about another context than this one."""
         self.usage, self.usage_estimated = None, False
-        self.since_usage, self._entries_at_usage = 0, len(self._entries)
+        self._sums.reported(len(self._entries))
 
     def _enter(self, after: Context) -> None:
         """Make this the context, whose entries may be new."""
         for entry in after:
-            if entry.id not in self.costs:
-                self.known[entry.id] = entry
-                self.costs[entry.id] = self.cost_of(entry.item)
+            self.known.setdefault(entry.id, entry)
         self._entries = list(after.entries)
         self._context = after
-        self._recount_parts()
+        self._sums.changed()
 
     def _after_compaction(self) -> Status:
         return Status.THINKING if self._in_turn else Status.IDLE
@@ -525,13 +483,6 @@ class SessionState:
                 speaks.setdefault(source, id)
         for id in removed:
             self.fates[id] = Fate(removed_by=ordinal, summary=speaks.get(id))
-
-    def _recount_parts(self) -> None:
-        self.parts = {}
-        for entry in self._entries:
-            self.parts[entry.kind] = self.parts.get(entry.kind, 0) + self.costs[entry.id]
-        since = self._entries[self._entries_at_usage :]
-        self.since_usage = sum(self.costs[entry.id] for entry in since)
 
     def _other(self, record: e.Record, event: e.Event) -> Changed:
         match event:

@@ -161,13 +161,15 @@ class ThresherApp(ThemedApp):
                 screen.redraw()
 
     async def action_sessions(self) -> None:
-        """Show the list of sessions."""
+        """Show the list of sessions; when it was shown before, what it knows may be old."""
+        from .screens.picker import PickerScreen
+
         if not self._sessions_made:
             self._sessions_made = True
-            from .screens.picker import PickerScreen
-
             self.add_mode("sessions", lambda: PickerScreen(self._lister, clock=self.clock))
         await self.switch_mode("sessions")
+        if isinstance(self.screen, PickerScreen) and not self.screen.searching:
+            self.screen.action_reload()
 
     def on_picker_screen_wanted(self, message: object) -> None:
         """A session was picked."""

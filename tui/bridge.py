@@ -32,7 +32,7 @@ class Bridge:
         budget: float = BUDGET_SECONDS,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._model = model
+        self.model = model
         self._budget = budget
         self._clock = clock
 
@@ -41,7 +41,7 @@ class Bridge:
 
         `model.behind` then holds the number of records that still wait.
         """
-        feed = self._model.feed
+        feed = self.model.feed
         if feed is None:
             return Changed.NOTHING
         subscription = feed.subscription
@@ -53,11 +53,11 @@ class Bridge:
         if missed is not None and not len(subscription):
             changed |= self._catch_up(until)
             missed = subscription.behind
-        self._model.behind = len(subscription) + (missed.count if missed else 0)
+        self.model.behind = len(subscription) + (missed.count if missed else 0)
         return changed
 
     def _catch_up(self, until: float) -> Changed:
-        feed, history = self._model.feed, self._model.history
+        feed, history = self.model.feed, self.model.history
         changed = Changed.NOTHING
         if feed is None:
             return changed
@@ -70,4 +70,4 @@ class Bridge:
         return changed
 
     def _fold(self, records: Iterable[Record]) -> Changed:
-        return self._model.history.extend(records)
+        return self.model.history.extend(records)

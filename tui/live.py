@@ -56,6 +56,10 @@ class AgentActor:
         else:
             self._run(self.agent.run_turn(text))
 
+    def play(self, work: Coroutine[Any, Any, object]) -> None:
+        """Let something act in the user's place, such as the script of a demo."""
+        self._run(work)
+
     def interrupt(self) -> None:
         """Stop what is running, and what has not begun to."""
         if not self.agent.interrupt():

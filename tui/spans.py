@@ -130,43 +130,53 @@ def wrap(text: str, cells: int) -> list[str]:
 
 
 def _wrap_one(text: str, cells: int) -> list[str]:
-    if cell_len(text) <= cells:
+    """One paragraph; a broken one hangs by the indent of its first line."""
+    if len(text) <= 4 * cells and cell_len(text) <= cells:
         return [text]
     indent = len(text) - len(text.lstrip(" "))
     hang = " " * min(indent, cells // 3)
     lines: list[str] = []
-    current, used = hang, len(hang)
-    for word in _words(text[indent:]):
-        size = cell_len(word)
-        if used + cell_len(word.rstrip(" ")) > cells and used > len(hang):
-            lines.append(current.rstrip(" "))
-            current, used = hang, len(hang)
-        while size > cells - used and cell_len(word.rstrip(" ")) > cells - used:
-            head = _prefix(word, cells - used)
-            lines.append(current + head)
-            word = word[len(head) :]
-            current, used, size = hang, len(hang), cell_len(word)
-        current, used = current + word, used + size
-    lines.append(current.rstrip(" "))
+    at, room, lead = indent, cells - len(hang), hang
+    while at < len(text):
+        # Only what can stand on this line is looked at, so a line of a megabyte costs no more.
+        piece = text[at : at + 4 * room]
+        fits = _fitting(piece, room)
+        if at + fits >= len(text):
+            lines.append(lead + text[at:])
+            break
+        end = _break(piece, fits)
+        lines.append((lead + piece[:end]).rstrip(" "))
+        at += end
+        while at < len(text) and text[at] == " ":
+            at += 1
     return lines
 
 
-def _words(text: str) -> Iterable[str]:
-    """Words with the spaces after them; in scripts without spaces every character is one."""
-    start = 0
-    for at, char in enumerate(text):
-        ends_word = char == " " and text[at + 1 : at + 2] != " "
-        if ends_word or ord(char) >= 0x2E80:
-            yield text[start : at + 1]
-            start = at + 1
-    if start < len(text):
-        yield text[start:]
-
-
-def _prefix(text: str, cells: int) -> str:
-    used = 0
+def _fitting(text: str, cells: int) -> int:
+    """How many characters of a text fit; at least one."""
+    if text[:cells].isascii():
+        return min(len(text), cells)
+    used, fits = 0, len(text)
     for at, char in enumerate(text):
         used += cell_len(char)
         if used > cells:
-            return text[: max(1, at)]
-    return text
+            fits = at
+            break
+    # A sign and the selector after it may be wider together than one by one.
+    while fits > 1 and cell_len(text[:fits]) > cells:
+        fits -= 1
+    return max(1, fits)
+
+
+def _break(text: str, fits: int) -> int:
+    """Where to break before `fits`: at a space, beside a character of a script without spaces,
+    or, where there is neither, in the middle of a word."""
+    for at in range(min(fits, len(text) - 1), 0, -1):
+        before, after = text[at - 1], text[at]
+        if before == " " or after == " " or max(ord(before), ord(after)) >= _NO_SPACES:
+            return at
+    return fits
+
+
+_NO_SPACES = 0x2E80
+"""Chinese, Japanese and Korean begin here: a line may break beside each of their characters."""

@@ -1,9 +1,10 @@
 """The engine: offers moments to a policy and acts on what it decides.
 
 A policy only says what it wants. Everything with an effect is here and in the files beside it:
-`passes` drives one run of a policy, `fallback` gets summaries, `guards` objects, `progress` and
-`breaker` stop what repeats or fails, `gate` lets somebody hold an edit. Every outcome is an event;
-only a rule that was evaluated and did not fire is not, since that happens every round.
+`passes` drives one run of a policy, `asks` and `fallback` answer it, `guards` object to edits,
+`progress` and `breaker` stop what repeats or fails, `gate` lets somebody hold an edit, `telling`
+puts it on record. Every outcome is an event; only a rule that was evaluated and did not fire is
+not, since that happens every round.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import msgspec
 from .. import events as e
 from ..items import FunctionCallOutput, Item
 from ..models import Budget, Fact
+from .asks import Asks, RemoteCompaction, Rereading
 from .breaker import Breaker
 from .fallback import Chain
 from .gate import Gate
-from .passes import Effects, Pass, RemoteCompaction, Rereading
+from .passes import Effects, Pass
 from .policy import Measure, Moment, Policy, RequestShape, Situation, Trigger
 from .progress import Progress
 from .recorder import Recorder
@@ -64,18 +66,20 @@ class Engine:
         self._effects = Effects(
             recorder=recorder,
             settings=settings,
-            chain=Chain(
-                summarisers,
-                recorder=recorder,
-                measure=measure,
-                settings=settings,
-                clock=clock,
-                sleep=sleep,
+            asks=Asks(
+                Chain(
+                    summarisers,
+                    recorder=recorder,
+                    measure=measure,
+                    settings=settings,
+                    clock=clock,
+                    sleep=sleep,
+                ),
+                store=store,
+                reread=reread,
+                remote=remote,
             ),
-            store=store,
             gate=gate,
-            reread=reread,
-            remote=remote,
             breaker=Breaker(settings.max_failures),
             progress=Progress(settings.min_progress),
             clock=clock,

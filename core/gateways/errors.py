@@ -365,12 +365,15 @@ _FIGURES = tuple(
         rf"available context size \((?P<limit>{_N})",
         rf"maximum prompt length is (?P<limit>{_N})",
         rf"(?:maximum )?context length is (?:only )?(?P<limit>{_N})",
-        rf"maximum context length of (?P<limit>{_N})",
+        rf"maximum context length (?:of )?(?P<limit>{_N})",
         rf"with (?P<limit>{_N}) maximum context length",
         rf"exceeds the limit of (?P<limit>{_N})",
         rf"context (?:window|size|limit) (?:of|is) (?P<limit>{_N})",
         rf"requested (?:a total of |about )?(?P<used>{_N}) (?:input )?tokens",
-        rf"(?:resulted in|contains|has|have|length of) (?P<used>{_N}) (?:input |prompt )?tokens",
+        (
+            rf"(?:resulted in|contains|has|have|(?<!context )length of) (?P<used>{_N}) "
+            r"(?:input |prompt )?tokens"
+        ),
         rf"prompt (?:of|is|with) (?P<used>{_N}) tokens",
         rf"passed (?P<used>{_N}) input tokens",
         rf"input length (?:of )?\(?(?P<used>{_N})",

@@ -44,7 +44,8 @@ class Step:
 
 def plan(task: str, files: Sequence[File], tools: frozenset[str], seed: int = 0) -> list[Step]:
     """The steps for a task, using only `tools`; with none of them there are no steps."""
-    return _Planner(task, files, tools, random.Random(f"{seed}/{task}")).steps()[:_MOST_STEPS]
+    dice = random.Random(f"{seed}/{task}".encode("utf-8", "surrogatepass"))
+    return _Planner(task, files, tools, dice).steps()[:_MOST_STEPS]
 
 
 @dataclass

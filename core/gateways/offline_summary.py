@@ -72,7 +72,7 @@ def read_back(text: str) -> Memory:
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        if heading := _HEADING.match(line):
+        if heading := _HEADING.search(line):
             lines = sections.setdefault(heading[1], [])
         elif line.startswith(("#", "</")):
             lines = []
@@ -89,8 +89,10 @@ def read_back(text: str) -> Memory:
     )
 
 
+# A policy may put words of its own on the line before the first heading.
 _HEADING = re.compile(
-    r"^## (Goal|Progress|Files read|Files changed|Commands run|Findings)[ \t]*$", re.MULTILINE
+    r"(?:^|[\s:>])## (Goal|Progress|Files read|Files changed|Commands run|Findings)[ \t]*$",
+    re.MULTILINE,
 )
 _DROPPED = re.compile(r"\(\d+ older ones are left out\)")
 

@@ -190,6 +190,7 @@ class Translator:
         r = self.reading
         if r.task is None:
             # Files from before task_started: a turn is what follows a message of the user.
+            r.history.start_task()
             r.turn += 1
             r.out.emit(n, e.TurnStarted(turn=r.turn))
         if self._first is not None and isinstance(self._first.event, e.SessionStarted):
@@ -261,6 +262,7 @@ class Translator:
         attributed = isinstance(payload.get("turn_attribution"), dict)
         r.tasks_are_attributed = r.tasks_are_attributed or attributed
         r.task = Task(attributed=attributed, window=window)
+        r.history.start_task()
         r.turn += 1
         r.out.emit(n, e.TurnStarted(turn=r.turn))
 

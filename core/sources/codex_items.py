@@ -234,7 +234,7 @@ def _part(part: object) -> Part:
         case {"text": str(text)}:
             return TextPart(text)
         case {"type": "input_image", "image_url": str(url)}:
-            return ImagePart(url, text_of(part.get("detail")))
+            return ImagePart(url, text_of(dict_of(part).get("detail")))
         case _:
             return OpaquePart(text_of(dict_of(part).get("type")) or "unknown", json_of(part))
 

@@ -91,7 +91,7 @@ class Meter:
             n, at, event = self._unsure
             self._unsure = None
             self.before_last, self._r.usage = self._r.usage, event.usage
-            self._r.out.emit(n, event, at)
+            self._r.out.emit(self._r.out.not_before(n), event, at)
 
     def compacted(self, expected: int) -> None:
         """A compaction: counts start anew. `expected` is what Codex should write next."""

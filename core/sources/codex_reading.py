@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from .. import events as e
-from ..context import EntryId
 from ..items import FunctionCall
 from ..tokens import Usage
 from .base import WireItem
@@ -94,16 +93,19 @@ class Reading:
         """A request is known to have gone out."""
         if sent.kind is e.Purpose.TURN:
             self.rounds += 1
-        shown: list[EntryId] = [held.id for held in self.visible()]
+        # Only the ends are asked for: a session may have thousands of requests and items.
+        held = self.history.held
+        first = next((each.id for each in held if not each.answer), None)
+        last = next((each.id for each in reversed(held) if not each.answer), None)
         self.out.emit(
-            sent.line,
+            self.out.not_before(sent.line),
             e.RequestSent(
-                request=self.requests.sent.index(sent) + 1,
+                request=sent.number,
                 purpose=sent.kind,
                 model=self.settings.model,
                 turn=self.turn,
                 round=self.rounds,
-                entries=f"{shown[0].bare}-{shown[-1].bare}" if shown else "",
+                entries=f"{first.bare}-{last.bare}" if first and last else "",
             ),
         )
 

@@ -16,7 +16,9 @@ from .codex_items import is_model_made
 class Sent:
     """A request, as far as it is known; later lines may still say that it was a compaction's."""
 
-    def __init__(self, position: int, line: int, kind: Purpose, repeats: int) -> None:
+    def __init__(self, number: int, position: int, line: int, kind: Purpose, repeats: int) -> None:
+        self.number = number
+        """Counted from 1."""
         self.position = position
         """The last line before it went out."""
         self.line = line
@@ -123,7 +125,7 @@ class RequestTracker:
 
     def _new(self, line: int, kind: Purpose) -> Sent:
         before = self._first_repeat if self.repeats else line
-        sent = Sent(before - 1, line, kind, self.repeats)
+        sent = Sent(len(self.sent) + 1, before - 1, line, kind, self.repeats)
         self.sent.append(sent)
         self.repeats = 0
         return sent

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from gzip import GzipFile
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final
@@ -159,7 +160,7 @@ def _with(found: FoundSession, line: Line) -> FoundSession:
             return found
 
 
-def _count(file: IO[bytes]) -> int:
+def _count(file: IO[bytes] | GzipFile) -> int:
     """Compacted lines in a file, by their type. An item that quotes such a line is not counted,
     since inside a text the quotation marks are escaped."""
     count = 0

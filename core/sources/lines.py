@@ -134,7 +134,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     yield from reader.finish()
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes] | gzip.GzipFile:
     """Open for reading, unpacking gzip. Raises OSError."""
     file = path.open("rb")
     start = file.read(2)

@@ -40,14 +40,23 @@ class Outbox:
 
     def __init__(self) -> None:
         self.at = 0.0
+        self._last = -1
         self._slots: deque[Slot] = deque()
 
     def emit(self, n: int, event: Event, at: float | None = None, *, hold: bool = False) -> Slot:
         """Add the event of line `n`; `hold` keeps it and all that follow from leaving."""
+        self._last = n
         slot = Slot(Record(n, self.at if at is None else at, event))
         slot.held = hold
         self._slots.append(slot)
         return slot
+
+    def not_before(self, n: int) -> int:
+        """The line `n`, or the last one that has said something, if that is later.
+
+        For an event that is understood late: records never go back in the file.
+        """
+        return max(n, self._last)
 
     def __len__(self) -> int:
         return len(self._slots)

@@ -256,12 +256,14 @@ _SAY: dict[str, Callable[[InMemory, Random, str, int], None]] = {
 def snapshot(state: SessionState) -> dict[str, object]:
     """All public fields of a state, with the shared tables cut to what this position knows."""
     fields = {name: value for name, value in vars(state).items() if not name.startswith("_")}
-    del fields["cost_of"]
     at = state.position
     fields["known"] = {id: entry for id, entry in state.known.items() if id.line <= at}
-    fields["costs"] = {id: cost for id, cost in state.costs.items() if id.line <= at}
+    fields["costs"] = {id: state.cost(id) for id in fields["known"]}
     return fields | {
         "context": state.context.entries,
+        "runs": (state.tools, state.tool_calls, state.tool_failures),
+        "parts": {kind: tokens for kind, tokens in state.parts.items() if tokens},
+        "since_usage": state.since_usage,
         "messages_tokens": state.messages_tokens,
         "reported": state.reported,
     }

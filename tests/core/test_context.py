@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import context_of, contexts
 
+from tests.strategies import context_of, contexts
 from thresher.core.context import (
     Context,
     EntryId,

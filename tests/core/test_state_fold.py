@@ -83,7 +83,7 @@ def test_the_meter_is_the_sum_over_the_context_at_every_moment(script: list[Any]
     state = SessionState()
     for record in live.said:
         state.apply(record)
-        assert state.messages_tokens.value == sum(state.costs[entry.id] for entry in state.context)
+        assert state.messages_tokens.value == sum(state.costs.of(entry) for entry in state.context)
 
 
 @given(steps())

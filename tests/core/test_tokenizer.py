@@ -129,7 +129,9 @@ def test_a_changed_vocabulary_is_refused(data: Path) -> None:
     assert str(file) in caught.value.msg
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"not gzip", gzip.compress(b"x" * 4000)[:20]])
+@pytest.mark.parametrize(
+    "rubbish", [b"", b"not gzip", gzip.compress(b"x" * 4000)[:20]], ids=["empty", "text", "cut"]
+)
 def test_a_broken_vocabulary_is_refused(data: Path, rubbish: bytes) -> None:
     (data / "o200k_base.tiktoken.gz").write_bytes(rubbish)
     with pytest.raises(ThresherError, match="nothing is downloaded"):

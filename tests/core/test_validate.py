@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import histories
 
+from tests.strategies import histories
 from thresher.core.items import (
     CompactionSummary,
     FunctionCall,
@@ -129,7 +129,9 @@ def test_a_call_id_may_be_used_again_after_its_output(dialect: Dialect) -> None:
     assert kinds([user("u"), call("0"), out("0"), call("0"), out("0")], dialect) == []
 
 
-@pytest.mark.parametrize("between", [user("x"), assistant("x"), CompactionSummary("x"), system("x")])
+@pytest.mark.parametrize(
+    "between", [user("x"), assistant("x"), CompactionSummary("x"), system("x")]
+)
 def test_only_responses_lets_something_stand_between_a_call_and_its_output(between: Item) -> None:
     items = [user("u"), call("a"), between, out("a")]
     assert kinds(items, Dialect.RESPONSES) == []

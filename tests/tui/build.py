@@ -210,7 +210,7 @@ class Script:
         self.ordinal += 1
         card = self.state.cards[-1]
         change = before.apply(segments, self.n, self.ordinal)
-        now = sum(self.state.cost_of(entry.item) for entry in change.after)
+        now = sum(self.state.costs.cost(entry.item) for entry in change.after)
         self.emit(
             e.HistoryCompacted(
                 ordinal=self.ordinal, pass_id=name, policy="teaching", stage=card.stage,

@@ -43,6 +43,7 @@ def make_app() -> App:
         result_action="return_value",
         exit_on_error=False,
         print_error=False,
+        suppress_keyboard_interrupt=False,
     )
     for group in (screens, listing, recorded, reference, doctor):
         group.add_to(app)

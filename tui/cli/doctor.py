@@ -22,7 +22,9 @@ from ..figures import count
 from ..spans import Line, Tone, column, span, wrap
 from . import output
 
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print one JSON object.")]
+Json = Annotated[
+    bool, Parameter(name="--json", negative="", show_default=False, help="Print one JSON object.")
+]
 
 LIBRARIES = ("textual", "rich", "cyclopts", "msgspec", "openai", "tiktoken", "watchfiles")
 
@@ -245,7 +247,9 @@ def _policy(settings: thresher.core.config.Settings) -> Finding:
         make(chosen.policy, chosen.params)
     except ThresherError as error:
         return Finding("settings", "policy", chosen.policy, Health.BAD, error.msg)
-    return Finding("settings", "policy", f"{chosen.policy} ({settings.source('compaction.policy')})")
+    return Finding(
+        "settings", "policy", f"{chosen.policy} ({settings.source('compaction.policy')})"
+    )
 
 
 _SIGNS = {

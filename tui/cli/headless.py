@@ -48,10 +48,11 @@ async def _run(agent: Agent, work: Work, json: bool) -> Sequence[TurnOutcome]:
     finally:
         task.cancel()
         await asyncio.wait({task})
-        session.close("the work is done")
         await agent.asker.gateway.aclose()
-        printer.print_new()
-        printer.end()
+        try:
+            session.close("the work is done")
+        finally:
+            printer.end()
 
 
 class _Printer:
@@ -71,6 +72,8 @@ class _Printer:
                 output.put(_lines(record))
 
     def end(self) -> None:
+        """Print the rest, and where all of it is."""
+        self.print_new()
         state = self._session.state
         output.remark(
             f"{count(state.rounds, 'round')}, {count(state.tool_calls, 'tool call')}, "
@@ -92,7 +95,7 @@ def _lines(record: e.Record) -> Iterator[Line]:
             yield [span("  • ", Tone.ACCENT), span(_one(call.text))]
         case e.ItemAppended(item=FunctionCallOutput() as result):
             tone = Tone.FAILED if result.is_error else Tone.MUTED
-            yield [span("    "), span(_result(result), tone)]
+            yield [span(f"    {_one(result.name, 40)} → ", Tone.MUTED), span(_result(result), tone)]
         case e.HistoryCompacted() as event:
             items = f"{event.items_before} → {event.items_after} items"
             yield [
@@ -109,7 +112,8 @@ def _lines(record: e.Record) -> Iterator[Line]:
         case e.BreakerOpened() as event:
             yield [span(_one(f"! breaker open: {event.reason}"), Tone.FAILED)]
         case e.TurnFinished(outcome=outcome, message=message) if outcome != "completed":
-            yield [span(_one(f"the turn ended: {outcome}. {message}"), Tone.FAILED)]
+            why = f": {message}" if message != outcome else ""
+            yield [span(_one(f"the turn ended, {outcome}{why}"), Tone.FAILED)]
         case e.Note() as event:
             yield [span(_one(f"· {event.text}"), Tone.MUTED)]
         case _:

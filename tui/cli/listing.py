@@ -18,7 +18,10 @@ from . import output
 from .known import Known, codex_sessions, own_sessions
 from .tables import Cell, Column, table
 
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON, one line each.")]
+Json = Annotated[
+    bool,
+    Parameter(name="--json", negative="", show_default=False, help="Print JSON, one line each."),
+]
 
 
 def add_to(app: App) -> None:

@@ -13,8 +13,8 @@ from thresher.core.text import clean_line
 from ..figures import change, count, seconds, with_basis
 from ..spans import Line, Tone, span
 from . import output
-from .targets import FILE_HELP, located
 from .tables import Column, fields, table
+from .targets import FILE_HELP, located
 
 if TYPE_CHECKING:
     from thresher.core.history import History
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from thresher.core.views import Card
 
 File = Annotated[str, Parameter(help=FILE_HELP)]
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")]
+Json = Annotated[
+    bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")
+]
 
 SUMMARY_LINES = 8
 SHOWN_PROBLEMS = 10
@@ -45,7 +47,10 @@ def compactions(
     *,
     json: Json = False,
     all: Annotated[
-        bool, Parameter(name="--all", negative="", show_default=False, help="Also those that changed nothing.")
+        bool,
+        Parameter(
+            name="--all", negative="", show_default=False, help="Also those that changed nothing."
+        ),
     ] = False,
 ) -> int:
     """Tell every compaction of a session: when, why, what it removed and kept, its summary.
@@ -157,7 +162,12 @@ def context(
     at: Annotated[str | None, Parameter(help="A line of the session: 42 or #42.")] = None,
     json: Json = False,
     raw: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Print the agent's own wire form, as a JSON array.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Print the agent's own wire form, as a JSON array.",
+        ),
     ] = False,
 ) -> int:
     """Tell what the model sees at a place of a session: by default at its end."""
@@ -228,9 +238,7 @@ def _context_record(
     }
 
 
-def _tell_context(
-    line: int, state: SessionState, costs: dict[Any, int], basis: str
-) -> None:
+def _tell_context(line: int, state: SessionState, costs: dict[Any, int], basis: str) -> None:
     total = sum(costs.values())
     mark = "~" if basis == "estimated" else ""
     columns = (
@@ -338,9 +346,10 @@ def _request_row(request: Any) -> tuple[str, ...]:
 
 def _source(path: Path) -> Source | None:
     """The foreign session in this file, or None for one of our own."""
+    from thresher.core.sessions.journal import JOURNAL_NAME
     from thresher.core.sources.detect import Format, require_known
 
-    if path.is_dir():
+    if (path / JOURNAL_NAME).is_file():
         return None
     match require_known(path):
         case Format.CODEX:

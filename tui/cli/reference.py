@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 import msgspec
@@ -18,7 +19,10 @@ from ..spans import Line, Tone, column, span, wrap
 from . import output
 from .tables import Column, fields, table
 
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON, one line each.")]
+Json = Annotated[
+    bool,
+    Parameter(name="--json", negative="", show_default=False, help="Print JSON, one line each."),
+]
 
 
 def add_to(app: App) -> None:
@@ -245,7 +249,7 @@ def _meanings(params: type) -> dict[str, str]:
         return {}
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     told: dict[str, str] = {}
-    for field, below in zip(body, body[1:], strict=False):
+    for field, below in pairwise(body):
         match field, below:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),

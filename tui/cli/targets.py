@@ -25,11 +25,11 @@ def located(query: str) -> Path:
     if "\0" in query:
         raise ThresherError("No such file", "FILE holds a NUL character, which no path does.")
     path = Path(query).expanduser()
-    return path if _is_path(query, path) else known.by_id(query)
-
-
-def _is_path(query: str, path: Path) -> bool:
     try:
-        return "/" in query or path.suffix != "" or path.exists()
-    except OSError:
-        return True
+        exists = path.exists()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ThresherError(
+            "No such file", f"{query[:80]!r} ... cannot be a path: {why}."
+        ) from error
+    return path if exists or "/" in query or path.suffix else known.by_id(query)

@@ -148,11 +148,6 @@ class PickerScreen(Screen[None]):
         """Begin to look."""
         self.action_reload()
 
-    def on_screen_resume(self) -> None:
-        """Shown again: what it knows may be old."""
-        if not self.searching:
-            self.action_reload()
-
     def action_reload(self) -> None:
         """Look again; what is known stays on the screen meanwhile."""
         self._search += 1

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
+from rich.cells import cell_len
 
 from thresher.core.context import EntryId
 from thresher.core.items import FunctionCall, FunctionCallOutput, Message, Reasoning
@@ -187,8 +188,9 @@ def _arguments(arguments: str, cells: int) -> list[Line]:
     for name, value in parsed.items():
         told = value if isinstance(value, str) else _json(value)
         label = clean_line(str(name), 30)
-        if "\n" not in told and len(told) + len(label) + 2 <= cells:
-            lines.append([span(f"{label}  ", Tone.MUTED), span(clean_line(told, cells))])
+        short = line_of(told, cells)
+        if "\n" not in told and cell_len(short) + cell_len(label) + 2 <= cells:
+            lines.append([span(f"{label}  ", Tone.MUTED), span(short)])
         else:
             lines.append([span(label, Tone.MUTED)])
             lines += [clip([span("  "), *line], cells) for line in _text(told, cells - 2)]

@@ -135,7 +135,7 @@ def figure_line(
     if reported is not None and state.since_usage:
         since = f" + {mark(state.basis)}{state.since_usage:,} since"
         left.append(span(since, Tone.MUTED))
-    if cells >= 90:
+    if cells >= 90 and limit is not None:
         left.append(span(f", {scope(shown)}", Tone.MUTED))
     right: Line = []
     if state.overflow is not None:

@@ -87,7 +87,7 @@ def short_argument(arguments: str, cells: int) -> str:
 
 def tokens_of(state: SessionState, *ids: EntryId | None) -> str:
     """The tokens of entries together, with the mark of their basis."""
-    known = [state.costs[id] for id in ids if id is not None and id in state.costs]
+    known = [cost for id in ids if id is not None and (cost := state.cost(id)) is not None]
     return f"{figures.mark(state.basis)}{sum(known):,}" if known else ""
 
 

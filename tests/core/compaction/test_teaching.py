@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.core.compaction.rig import SHAPE, WORK
 from tests.strategies import context_of, contexts
-
 from thresher.core.compaction.policies.teaching import (
     SUMMARY_PREFIX,
     Teaching,

@@ -11,14 +11,18 @@ PLACE = Place("https://api.example/v1", "EXAMPLE_KEY", "secret-1234")
 
 WORDINGS: list[tuple[str, int | None, int | None]] = [
     (
-        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens "
-        "(8000 in the messages, 1000 in the completion). Please reduce the length.",
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9000 "
+            "tokens (8000 in the messages, 1000 in the completion). Please reduce the length."
+        ),
         9000,
         8192,
     ),
     (
-        "This model's maximum context length is 128000 tokens. However, your messages resulted in "
-        "130,125 tokens.",
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted "
+            "in 130,125 tokens."
+        ),
         130_125,
         128_000,
     ),
@@ -54,13 +58,15 @@ WORDINGS: list[tuple[str, int | None, int | None]] = [
         8192,
     ),
     (
-        "request (10500 tokens) exceeds the available context size (8192 tokens), try increasing it",
+        "request (10500 tokens) exceeds the available context size (8192 tokens), try another",
         10_500,
         8192,
     ),
     (
-        "The number of tokens to keep from the initial prompt is greater than the context length "
-        "(n_keep: 9123>= n_ctx: 4096). Try to load the model with a larger context length.",
+        (
+            "The number of tokens to keep from the initial prompt is greater than the context "
+            "length (n_keep: 9123>= n_ctx: 4096). Load the model with a larger context length."
+        ),
         9123,
         4096,
     ),
@@ -73,7 +79,7 @@ WORDINGS: list[tuple[str, int | None, int | None]] = [
     ("Context length exceeded", None, None),
     ("413 Request Entity Too Large", None, None),
     ("The context length is only 4096 tokens, which the prompt passes.", None, 4096),
-    ("Input length 70000 exceeds the maximum context length 65536", 70_000, None),
+    ("Input length 70000 exceeds the maximum context length 65536", 70_000, 65_536),
     ("prompt too long; exceeded max context length by 12 tokens", None, None),
     ("Prompt is too large for model with 32768 maximum context length", None, 32_768),
     ("The prompt exceeds the configured context size.", None, None),

@@ -147,9 +147,9 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_record(
         assert read(path) == (again.history.records, ())
 
 
-def test_a_journal_cut_at_every_single_byte_can_be_resumed_validly(
-    session: Session, tmp_path: Path
-) -> None:
+@pytest.fixture
+def eventful(session: Session) -> bytes:
+    """The bytes of a session with a turn, calls, a compaction and an open call."""
     session.emit(e.TurnStarted(turn=1))
     say(session, FunctionCall("a", "bash", "{}"), FunctionCall("b", "grep", "{}"))
     say(session, FunctionCallOutput("a", "é" * 3), FunctionCallOutput("b", "x"))
@@ -157,14 +157,36 @@ def test_a_journal_cut_at_every_single_byte_can_be_resumed_validly(
     summary = Inserted(CompactionSummary("s"), "2-4")
     compacted(session, [Kept("1", "1"), summary], pass_id="p", text="s")
     say(session, FunctionCall("c", "bash", "{}"))
-    whole = killed(session).read_bytes()
-    first_request = whole.index(b"\n", whole.index(b"do it"))
+    return killed(session).read_bytes()
+
+
+def test_a_journal_cut_at_every_single_byte_reads_back_to_its_last_whole_record(
+    session: Session, eventful: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "cut.jsonl"
-    for cut in range(first_request, len(whole) + 1):
-        path.write_bytes(whole[:cut])
-        with resume(path) as again:
-            assert validate(again.state.context.items, Dialect.CHAT) == []
-            assert again.history.records[0] == session.history.records[0]
+    ends = [at for at, byte in enumerate(eventful) if byte == ord("\n")]
+    for cut in range(len(eventful) + 1):
+        path.write_bytes(eventful[:cut])
+        kept = sum(end <= cut for end in ends)
+        torn = cut not in {0, *ends, *(end + 1 for end in ends)}
+        records, problems = read(path)
+        assert records[:kept] == session.history.records[:kept]
+        assert [problem.line for problem in problems] == [kept] * torn
+
+
+def test_a_journal_cut_around_any_line_end_is_resumed_to_a_context_that_can_be_sent(
+    session: Session, eventful: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.jsonl"
+    ends = [at for at, byte in enumerate(eventful) if byte == ord("\n")]
+    for end in ends[2:]:
+        for cut in (end - 30, end - 1, end, end + 1):
+            path.write_bytes(eventful[:cut])
+            with resume(path) as again:
+                kept = sum(at <= cut for at in ends)
+                assert again.history.records[:kept] == session.history.records[:kept]
+                if kept > 2:  # the user's message is there
+                    assert validate(again.state.context.items, Dialect.CHAT) == []
 
 
 def test_replay_needs_no_policy_no_engine_and_no_model(session: Session) -> None:

@@ -195,7 +195,9 @@ def test_a_request_carries_the_history_at_its_position(name: str) -> None:
         if request.evidence == "inferred":
             continue
         history = [raw.get("id") for raw in session.context_raw(request.position)]
-        carried = [raw.get("id") for raw in request.input[1:] if raw["type"] != "compaction_trigger"]
+        carried = [
+            raw.get("id") for raw in request.input[1:] if raw["type"] != "compaction_trigger"
+        ]
         assert carried == history
 
 
@@ -213,7 +215,9 @@ def test_the_session_is_described_in_its_first_record() -> None:
 
 def test_harness_text_is_marked_and_the_user_s_is_not() -> None:
     said = [
-        event.item for event in events("mid_turn", e.ItemAppended) if isinstance(event.item, Message)
+        event.item
+        for event in events("mid_turn", e.ItemAppended)
+        if isinstance(event.item, Message)
     ]
     assert [(item.role.value, item.synthetic) for item in said[:3]] == [
         ("developer", True),
@@ -235,7 +239,9 @@ def test_the_summary_stands_for_what_left_and_holds_no_prefix() -> None:
 def test_the_answer_of_a_compaction_request_never_enters_the_context() -> None:
     answer = records("mid_turn")
     (outside,) = [
-        each for each in answer if isinstance(each.event, e.ItemAppended) and not each.event.in_context
+        each
+        for each in answer
+        if isinstance(each.event, e.ItemAppended) and not each.event.in_context
     ]
     assert outside.n == 30
     assert len(context_at(answer, 30)) == 12
@@ -271,7 +277,11 @@ def test_the_old_model_writes_the_summary_of_a_downshift() -> None:
     assert report.summariser.model == "toy-large"
     assert "60,800" in report.reason
     (change,) = events("model_downshift", e.ModelChanged)
-    assert (change.previous, change.model, change.budget.limit) == ("toy-large", "toy-medium", 19000)
+    assert (change.previous, change.model, change.budget.limit) == (
+        "toy-large",
+        "toy-medium",
+        19000,
+    )
 
 
 def test_the_cost_of_a_compaction_is_reported_apart_from_the_meter() -> None:
@@ -293,7 +303,10 @@ def test_cumulative_figures_never_reach_the_meter() -> None:
     for usage in events("pre_turn_twice", e.UsageReported):
         if usage.cumulative is not None:
             assert usage.usage.total <= 6500
-    assert max(u.cumulative.total for u in events("pre_turn_twice", e.UsageReported) if u.cumulative) > 6500
+    assert (
+        max(u.cumulative.total for u in events("pre_turn_twice", e.UsageReported) if u.cumulative)
+        > 6500
+    )
 
 
 def test_an_overflow_is_told_and_the_filled_count_is_no_report() -> None:

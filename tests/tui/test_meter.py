@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thresher.core.state import SessionState
+from thresher.tui.outlook import outlook
+from thresher.tui.spans import Tone, text_of, width
+from thresher.tui.widgets.meter import (
+    bar_line,
+    figure_line,
+    legend_line,
+    ruler_line,
+    shares,
+)
+
+from . import build
+
+
+def line_texts(state: SessionState, cells: int) -> list[str]:
+    marks = build.threshold_marks(state)
+    lines = [
+        figure_line(state, marks, outlook(state, marks), cells),
+        bar_line(state, marks, cells),
+        ruler_line(state, marks, cells),
+        legend_line(state, cells),
+    ]
+    assert all(width(line) <= cells for line in lines)
+    return [text_of(line) for line in lines]
+
+
+def test_the_meter_tells_share_figure_basis_scope_and_forecast() -> None:
+    figures, bar, ruler, legend = line_texts(build.near_threshold().state, 118)
+    assert figures.startswith("~82 % of the limit 20,000   14,970 reported + ~1,385 since")
+    assert "whole request" in figures
+    assert figures.rstrip().endswith("a round")
+    assert " tools " in bar
+    assert bar.endswith("╱" * 19)
+    assert "▲ threshold 16,000 (80 % of the limit)" in ruler
+    assert legend.startswith("S system ~291   Σ summary ~0   U user ~17")
+    assert legend.rstrip().endswith("╱ reserve 4,096")
+
+
+def test_the_threshold_is_drawn_over_its_place_on_the_ruler() -> None:
+    state = build.near_threshold().state
+    _, bar, ruler, _ = line_texts(state, 118)
+    assert bar.index("┃") == ruler.index("▲") == round(16_000 * 118 / 24_096)
+
+
+def test_only_a_provider_s_own_figure_has_an_exact_share() -> None:
+    script = build.near_threshold()
+    assert line_texts(script.state, 118)[0].startswith("~")
+    script.round()
+    assert line_texts(script.state, 118)[0].startswith("82 % of the limit 20,000   16,355 reported,")
+
+
+def test_after_a_compaction_the_figure_is_an_estimate_of_the_messages() -> None:
+    script = build.near_threshold().round()
+    script.compacted(script.compaction_starts(script.reason()))
+    figures = line_texts(script.state, 118)[0]
+    held = sum(script.state.parts.values())
+    assert f"~{held:,} estimated, messages only" in figures
+    assert " reported" not in figures.partition("next compaction")[0]
+
+
+def test_an_unknown_window_has_no_percentage_and_says_why() -> None:
+    figures, bar, ruler, legend = line_texts(build.unknown_window().state, 118)
+    assert "%" not in figures
+    assert "window unknown, the table has no model 'local-7b'" in figures
+    assert "╱" not in bar
+    assert ruler == ""
+    assert "free" not in legend
+
+
+def test_a_refused_request_is_told_with_its_numbers() -> None:
+    figures = line_texts(build.overflow().state, 118)[0]
+    assert "refused by the provider at 31,207, its limit is 24,096" in figures
+
+
+def test_an_open_breaker_is_told() -> None:
+    assert "automatic compaction is off" in line_texts(build.breaker_open().state, 118)[0]
+
+
+def test_a_figure_past_the_threshold_takes_its_tone() -> None:
+    state = build.compacting().state
+    line = figure_line(state, build.threshold_marks(state), (), 100)
+    assert line[0] == ("82 %", Tone.THRESHOLD)
+
+
+def test_narrow_lines_drop_the_least_important_first() -> None:
+    figures, _, _, legend = line_texts(build.near_threshold().state, 60)
+    assert "14,970 reported" in figures
+    assert "tools" not in legend
+    assert "T ~14,858" in legend
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=8), st.integers(8, 200))
+def test_shares_fill_the_bar_and_hide_nothing(values: list[int], cells: int) -> None:
+    given_cells = shares(values, cells)
+    assert sum(given_cells) == (cells if sum(values) else 0)
+    assert all(share > 0 for share, value in zip(given_cells, values, strict=True) if value)
+
+
+STATES = [
+    script.state for script in (build.near_threshold(), build.overflow(), build.unknown_window())
+]
+
+
+@given(st.integers(10, 250))
+def test_the_bar_has_exactly_its_width(cells: int) -> None:
+    for state in STATES:
+        assert width(bar_line(state, build.threshold_marks(state), cells)) == cells

@@ -127,7 +127,7 @@ def test_a_codex_session_is_not_resumed_and_not_changed(tmp_path: Path, capsys: 
     before = path.read_bytes()
     ran = run(capsys, "resume", path, "go on", "--headless", "--wire", "offline")
     assert ran.code == 2
-    assert ran.err.splitlines()[-1].startswith("Not a session: ")
+    assert ran.sentence.startswith("Not a session: ")
     assert path.read_bytes() == before
 
 
@@ -407,7 +407,7 @@ def test_a_second_program_may_look_but_not_write(open_session: Session) -> None:
     refused(
         run_apart("resume", "s-1", "go on", "--headless", "--yes"),
         "Session in use",
-        str(open_session.path),
+        str(open_session.folder),
     )
     looked = run_apart("context", "s-1", "--json")
     assert looked.code == 0

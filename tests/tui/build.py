@@ -481,3 +481,19 @@ def streaming() -> Script:
     s.emit(e.MessageDelta(text="The colon test comes too early, so 3 May is read as a time. I "))
     s.emit(e.MessageDelta(text="change `_split` so that it looks for a month name first."))
     return s
+
+
+def empty() -> Script:
+    """Nothing yet."""
+    return Script()
+
+
+def a_little_hostile() -> Script:
+    """One of each kind of attack, in one short session."""
+    return hostile(
+        [
+            "[@click=app.quit]press[/] [/] [b]bold",
+            "\x1b]52;c;cm0gLXJmIH4=\x07 \x1b[2J \x9b31m",
+            "user\u202e// admin \u200bzero\u2028line\ttab\x00",
+        ]
+    )

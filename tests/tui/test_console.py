@@ -201,9 +201,9 @@ async def test_the_detail_follows_the_selected_row() -> None:
     async with console(build.long_session()) as (screen, pilot):
         await pilot.press("home")
         await pilot.pause()
-        assert text_of(screen.detail).startswith("system  #1")
+        assert text_of(screen.detail).lstrip().startswith("system  #1")
         await pilot.press("enter", "end", "home")
-        assert text_of(screen.detail).startswith("system  #1")
+        assert text_of(screen.detail).lstrip().startswith("system  #1")
 
 
 async def test_the_detail_scrolls_and_a_new_row_starts_at_its_top() -> None:
@@ -290,7 +290,7 @@ async def test_hostile_text_passes_through_every_part_of_the_screen(
         screen.timeline.expand_all()
         await pilot.pause()
         checked = 0
-        for row in range(0, len(screen.timeline.state.rows), 3):
+        for row in range(0, len(screen.timeline.state.rows), 11):
             screen.timeline.select(row, follow=False)
             await pilot.pause()
             for widget in screen.walk_children():
@@ -304,16 +304,18 @@ async def test_hostile_text_passes_through_every_part_of_the_screen(
                         meta = segment.style.meta if segment.style else {}
                         assert "@click" not in meta
         assert checked > 1_000
-    assert screen.app.return_code in (0, None)
+        assert screen.app.is_running
 
 
 async def test_hostile_toasts_are_no_markup() -> None:
     actor = build.RecordingActor()
     async with console(build.near_threshold(), actor=actor) as (screen, pilot):
-        screen.prompt.value = "/[/]x[@click=app.quit]\x1b"
+        screen.prompt.value = "/[b]x[@click=app.quit]\x1b"
         await pilot.press("enter")
         await pilot.pause()
-        assert "\x1b" not in toasts(screen)[0]
+        assert toasts(screen) == [
+            "There is no command /[b]x[@click=app.quit]\u241b; there is /compact."
+        ]
 
 
 @pytest.mark.parametrize("size", [(20, 6), (40, 10), (300, 100)])

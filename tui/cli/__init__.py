@@ -59,10 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _write_anything()
     try:
         code = _run(tokens)
-        sys.stdout.flush()
+        output.flush()
     except BrokenPipeError:
         _discard_output()
         return READER_GONE
+    except output.OutputLost as error:
+        _discard_output()
+        output.complain(error.title, error.msg)
+        return 2
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -78,6 +82,8 @@ def _run(tokens: list[str]) -> int:
         except CycloptsError as error:
             output.complain("Wrong usage", _sentence(app, error, tokens))
             return 2
+    except output.OutputLost:
+        raise
     except ThresherError as error:
         output.complain(error.title, error.msg)
         return 2

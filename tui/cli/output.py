@@ -6,13 +6,15 @@ appear only on a terminal that wants them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from thresher.core import jsontext
+from thresher.core.errors import ThresherError
 from thresher.core.text import clean, safe_json
 
 from ..spans import Line, Tone, clip, text_of
@@ -32,6 +34,16 @@ _SGR = {
     Tone.KEPT: "\x1b[32m",
     Tone.FAILED: "\x1b[1;31m",
 }
+
+
+class OutputLost(ThresherError):
+    """Standard output cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        why = error.strerror or type(error).__name__
+        super().__init__(
+            "Output not written", f"standard output cannot be written: {why}. Send it elsewhere."
+        )
 
 
 def columns() -> int:
@@ -58,20 +70,27 @@ def put(lines: Iterable[Line]) -> None:
             written = "".join(_painted(text, tone) for text, tone in fitting)
         else:
             written = text_of(fitting)
-        sys.stdout.write(written.rstrip() + "\n")
+        _write(written.rstrip() + "\n")
 
 
 def say(text: str = "") -> None:
     """Write plain text of any number of lines."""
-    sys.stdout.write(clean(text) + "\n")
+    _write(clean(text) + "\n")
 
 
 def put_json(value: Any) -> None:
     """Write a value as one line of JSON: UTF-8 whatever the locale, and safe on a terminal."""
     encoded = safe_json(jsontext.encode(value).decode()).encode()
-    sys.stdout.flush()
-    sys.stdout.buffer.write(encoded + b"\n")
-    sys.stdout.buffer.flush()
+    with _told():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encoded + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def flush() -> None:
+    """Write what is still buffered. Raises OutputLost, as everything here that writes."""
+    with _told():
+        sys.stdout.flush()
 
 
 def complain(title: str, msg: str) -> None:
@@ -88,6 +107,22 @@ def remark(text: str) -> None:
     """Write a note to standard error, where it does not get into what is piped on."""
     sys.stderr.write(clean(text, keep_newlines=False) + "\n")
     sys.stderr.flush()
+
+
+def _write(text: str) -> None:
+    with _told():
+        sys.stdout.write(text)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """A full disk is told in words; a reader that went away is for the caller to end with."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error) from error
 
 
 def _painted(text: str, tone: Tone) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from thresher.core.sessions.session import Session
     from thresher.core.state import SessionState
 
+    from ..app import ThresherApp
     from ..opening import Opened
     from ..widgets.session_list import SessionRow
 
@@ -264,10 +267,31 @@ def _show(start: Callable[[], Awaitable[Opened]] | None, theme: str = "") -> int
             raise
 
     app = ThresherApp(guarded if start else None, lister=_sessions, theme=theme)
-    app.run()
+    with _quitting_when_told(app) as told:
+        app.run()
     if failures:
         raise failures[0]
-    return app.return_code or 0
+    return 128 + told[0] if told else app.return_code or 0
+
+
+@contextmanager
+def _quitting_when_told(app: ThresherApp) -> Iterator[list[int]]:
+    """A signal to end is a wish to quit: sessions and terminal are put in order first.
+
+    Gives the list into which the signals go.
+    """
+    told: list[int] = []
+
+    def quit(number: int, _frame: object) -> None:
+        told.append(number)
+        app.call_later(app.action_quit)
+
+    before = {number: signal.signal(number, quit) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _sessions() -> Iterator[Sequence[SessionRow]]:
@@ -328,6 +352,12 @@ def _settings_on_record(path: Path) -> SessionState:
     for record in read(path).records:
         if isinstance(record.event, e.SessionStarted | e.ModelChanged | e.PolicyChanged):
             state.apply(record)
+    if not state.agent:
+        raise ThresherError(
+            "Not a session",
+            f"{path} has no start of a thresher session that can be read: `thresher sessions` "
+            "lists those that can be resumed.",
+        )
     return state
 
 

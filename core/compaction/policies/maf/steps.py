@@ -1,8 +1,8 @@
 """What a strategy yields while it runs, and what it is answered.
 
-A strategy asks for a summary as any policy does (`Start`, then `Summarise`). What it did to its
-messages it says with `Changed`; answered by `Refused`, it takes that back. The rest is for the
-record and needs no answer.
+A strategy that wants a summary says `Start`, as any policy does, then `Request`; the answer is a
+`Summary` or a `Failure`. What it did to its messages it says with `Changed`; answered by `Refused`,
+it takes that back. The rest is for the record and needs no answer.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ...policy import Answer, Failure, Start, Summarise, Summary
+from ...policy import Answer, Failure, Start, Summary
 from .messages import ChatMessage
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A summary is wanted: the messages of the request, and the ones that it is about."""
+
+    messages: tuple[ChatMessage, ...]
+    about: tuple[ChatMessage, ...]
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -55,6 +62,8 @@ class Log(msgspec.Struct, frozen=True):
     failure: Failure | None = None
 
 
-RunStep: TypeAlias = Start | Summarise | Changed | Untouched | Log
+RunStep: TypeAlias = Start | Request | Changed | Untouched | Log
 Run: TypeAlias = Generator[RunStep, Answer, bool]
 """Ends with whether anything was changed."""
+Core: TypeAlias = Generator[RunStep, Answer, Changed | None]
+"""The inside of one strategy: ends with what it did, if it did anything."""

@@ -126,12 +126,14 @@ class CompactionSummary(
     """What stands in the context for everything that was summarised away.
 
     `content` is the text; the words the model sees around it belong to the policy that made it and
-    are kept in `prefix`. A provider-made summary that cannot be read has only `encrypted`.
+    are kept in `prefix`. A provider-made summary that cannot be read has only `encrypted`. `role`
+    is whose words it is sent as: most systems say it in the user's name, some in the model's own.
     """
 
     content: str = ""
     prefix: str = ""
     encrypted: str = ""
+    role: Role = Role.USER
 
     @property
     def opaque(self) -> bool:

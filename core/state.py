@@ -108,6 +108,13 @@ class SessionState:
         self.runs = ToolRuns()
         self.usage: Usage | None = None
         self.usage_estimated = False
+        self.first_usage: Usage | None = None
+        """The first report of this window."""
+        self.turns_total = 0
+        """Tokens of all answered requests of turns."""
+        self.overflows = 0
+        self.refused = False
+        """A request of a turn was refused as too long, and nothing was reported since."""
         self.last_growth: list[int] = []
         self.summariser_usage: Usage | None = None
         self.summariser_calls = 0
@@ -330,6 +337,10 @@ class SessionState:
         if self.usage is not None and not event.estimated and not self.usage_estimated:
             self.last_growth = [*self.last_growth[-7:], event.usage.total - self.usage.total]
         self.usage, self.usage_estimated = event.usage, event.estimated
+        self.refused = False
+        if not event.estimated:
+            self.turns_total += event.usage.total
+            self.first_usage = self.first_usage or event.usage
         self._sums.reported(len(self._entries))
         self.overflow = None
         self.points.append(
@@ -461,6 +472,7 @@ class SessionState:
     def _forget_usage(self) -> None:
         """What the provider said last is about another context than this one."""
         self.usage, self.usage_estimated = None, False
+        self.first_usage, self.refused = None, False
         self._sums.reported(len(self._entries))
 
     def _enter(self, after: Context) -> None:
@@ -510,6 +522,9 @@ class SessionState:
                 self._row(RowKind.NOTE, record, text=f"breaker closed by {event.by}")
             case e.ContextOverflowed():
                 self.overflow = event
+                if event.purpose is e.Purpose.TURN:
+                    self.overflows += 1
+                    self.refused = True
                 self._row(RowKind.ERROR, record, text=f"context overflow: {event.message}")
             case e.UnannouncedReduction():
                 self._row(RowKind.NOTE, record, text=event.explanation)

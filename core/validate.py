@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from .items import (
+    CompactionSummary,
     FunctionCall,
     FunctionCallOutput,
     Item,
@@ -35,7 +36,7 @@ class Dialect(StrEnum):
     """OpenAI Chat Completions: the outputs follow their calls at once, nothing lies between."""
     STRICT = "strict"
     """Chat Completions, and after the system messages user and assistant take turns, the user
-    first. Outputs and summaries are the user's side."""
+    first. Outputs are the user's side, and so are summaries that are sent in the user's name."""
 
 
 # What belongs together ---------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def _alternation(items: Sequence[Item]) -> list[Violation]:
                 continue
             case FunctionCall():
                 side, joining = "assistant", before == "assistant"
-            case Message(role=Role.ASSISTANT):
+            case Message(role=Role.ASSISTANT) | CompactionSummary(role=Role.ASSISTANT):
                 side, joining = "assistant", False
             case FunctionCallOutput():
                 side, joining = "user", joins

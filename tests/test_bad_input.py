@@ -455,8 +455,12 @@ def test_an_interrupt_leaves_a_session_that_can_go_on(capsys: Capture, tmp_path:
     with in_thread([Reply("", calls=(Call("glob", {"pattern": "*"}),)), Hang()]) as server:
         going = subprocess.Popen(
             program("run", "Hello", "--json", "--model", "m", "--base-url", server.base_url),
-            env=environment(), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            env=environment(),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert going.stdout is not None
         seen = ""
         while seen.count('"event":"request_sent"') < 2:

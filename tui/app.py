@@ -19,7 +19,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from thresher.core.errors import ThresherError
-from thresher.core.text import clean, clean_line
+from thresher.core.text import cap_lines, clean_line
 
 from .commands import Commands
 from .keys import Where, bindings
@@ -66,6 +66,8 @@ class ThresherApp(ThemedApp):
         self.clock = clock
         self.opened: list[Opened] = []
         self.shown: Opened | None = None
+        self.fatal: Exception | None = None
+        """The error that ended the app, for whoever started it to tell of."""
         self._start = start
         self._lister: Lister = lister or (lambda: iter(()))
         self._opener = opener
@@ -216,13 +218,13 @@ class ThresherApp(ThemedApp):
 
     def tell(self, title: str, text: str) -> None:
         """A toast; neither text needs to be clean."""
-        self.notify(clean(text), title=clean_line(title, 60), markup=False)
+        self.notify(_short(text), title=clean_line(title, 60), markup=False)
 
     def report(self, error: BaseException) -> None:
         """Tell the user of an error: an expected one as a toast, any other on a screen."""
         if isinstance(error, ThresherError):
             self.notify(
-                clean(error.msg),
+                _short(error.msg),
                 title=clean_line(error.title, 60),
                 severity="error",
                 timeout=10,
@@ -233,6 +235,13 @@ class ThresherApp(ThemedApp):
 
         path = str(self.shown.path) if self.shown and self.shown.live else ""
         self.push_screen(ErrorScreen(error, path))
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual's own way is to print a traceback with the values of all variables, on which
+        # foreign text and secrets may stand.
+        self.fatal = self.fatal or error
+        super()._handle_exception(error)
+        self._exit_renderables.clear()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Work in the background that failed is shown; it never ends the program."""
@@ -276,3 +285,8 @@ class ThresherApp(ThemedApp):
                 await asyncio.wait_for(opened.close(), timeout=10)
             except (ThresherError, TimeoutError) as error:
                 self.log.error(str(error))
+
+
+def _short(text: str) -> str:
+    """As much as a toast should hold, clean."""
+    return cap_lines(text, 6, 2, 400)

@@ -72,9 +72,11 @@ def size(characters: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration: 0.02s, 3.2s, 41s, 2m05s."""
+    """A duration: <1ms, 20ms, 3.2s, 41s, 2m05s."""
+    if value < 0.001:
+        return "<1ms"
     if value < 0.1:
-        return f"{value:.2f}s"
+        return f"{value * 1000:.0f}ms"
     if value < 10:
         return f"{value:.1f}s"
     if value < 60:

@@ -14,6 +14,9 @@ from thresher.core.history import History
 from .model import ConsoleModel, Feed
 from .opening import Marks, Opened, recount
 
+PATIENCE = 1.0
+"""Seconds for an interrupted turn to put its history in order."""
+
 
 class Asking:
     """The approver of a console: waits for the user's word. The agent keeps the record of it."""
@@ -86,9 +89,10 @@ class AgentActor:
     async def finish(self) -> None:
         """Interrupt, and wait until the history is in order. Messages that wait are dropped."""
         self._waiting.clear()
-        self.interrupt()
         while self._tasks:
-            await asyncio.wait(set(self._tasks))
+            self.interrupt()
+            # A script that plays may have gone on to its next step: then it is stopped there.
+            await asyncio.wait(set(self._tasks), timeout=PATIENCE)
 
     def _run(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.create_task(work)

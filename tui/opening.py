@@ -194,8 +194,6 @@ async def recount(opened: Opened) -> None:
         await asyncio.to_thread(cost.prime, items)
         done += len(items)
     model.history.recount(cost, counter.basis)
-    if model.rewound:
-        model.rewind(model.position)
     opened.recounted()
 
 

@@ -6,6 +6,7 @@ span has been through `thresher.core.text`. Widths are terminal cells, not chara
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeAlias
@@ -70,6 +71,19 @@ def line_of(text: str, cells: int) -> str:
     return clean_line(text, 4 * max(20, cells))
 
 
+def cut(text: str, cells: int) -> str:
+    """Outside text clean, on one line, in at most this many cells."""
+    return text_of(clip([(line_of(text, cells), Tone.PLAIN)], cells))
+
+
+def ending(text: str, cells: int) -> str:
+    """The end of a clean text that fits."""
+    text = text[-max(1, cells) :]
+    while (over := cell_len(text) - cells) > 0:
+        text = text[max(1, over // 2) :]
+    return text
+
+
 def text_of(line: Iterable[Span]) -> str:
     """The characters of a line, without tones."""
     return "".join(text for text, _ in line)
@@ -130,13 +144,16 @@ def wrap(text: str, cells: int) -> list[str]:
 
 
 def _wrap_one(text: str, cells: int) -> list[str]:
-    """One paragraph; a broken one hangs by the indent of its first line."""
+    """One paragraph; a broken one hangs by its indent, and by its bullet when it has one."""
     if len(text) <= 4 * cells and cell_len(text) <= cells:
         return [text]
-    indent = len(text) - len(text.lstrip(" "))
-    hang = " " * min(indent, cells // 3)
+    start = _HANG.match(text[:80])
+    indent = start.end() if start is not None else 0
+    if indent > cells // 3:
+        indent = 0
+    hang = " " * indent
     lines: list[str] = []
-    at, room, lead = indent, cells - len(hang), hang
+    at, room, lead = indent, cells - indent, text[:indent]
     while at < len(text):
         # Only what can stand on this line is looked at, so a line of a megabyte costs no more.
         piece = text[at : at + 4 * room]
@@ -146,6 +163,7 @@ def _wrap_one(text: str, cells: int) -> list[str]:
             break
         end = _break(piece, fits)
         lines.append((lead + piece[:end]).rstrip(" "))
+        lead = hang
         at += end
         while at < len(text) and text[at] == " ":
             at += 1
@@ -178,5 +196,6 @@ def _break(text: str, fits: int) -> int:
     return fits
 
 
+_HANG = re.compile(r" *(?:(?:[-*+]|\d{1,3}[.)]) +)?")
 _NO_SPACES = 0x2E80
 """Chinese, Japanese and Korean begin here: a line may break beside each of their characters."""

@@ -231,9 +231,13 @@ class Agent:
     async def _offer(
         self, moment: Moment, trigger: Trigger = Trigger.AUTO, focus: str = ""
     ) -> Verdict:
-        return await self.engine.offer(
+        verdict = await self.engine.offer(
             moment, shape=self.shape, model=self.model, trigger=trigger, focus=focus
         )
+        if verdict.follow is Follow.WAIT and moment is not Moment.MANUAL:
+            outcome = TurnOutcome.COMPLETED if verdict.compacted else TurnOutcome.FAILED
+            raise StopTurn(outcome, verdict.reason)
+        return verdict
 
     # -- endings -------------------------------------------------------------------------------
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..errors import ThresherError
-from ..items import Item
 from .fallback import Chain
 from .policy import (
-    Ask,
     CompactRemotely,
     Failure,
     FailureKind,
@@ -23,13 +22,15 @@ from .policy import (
 )
 from .store import Store
 
+Question: TypeAlias = Summarise | Persist | Reread | CompactRemotely
+"""The asks that are answered without a change of the context."""
 Rereading = Callable[[Reread], Awaitable[Files]]
 """Reads files of the workspace. Raises OSError or ThresherError when it cannot."""
-RemoteCompaction = Callable[[tuple[Item, ...]], Awaitable[Summary | Failure]]
-"""Lets the provider compact; the summary then has `encrypted`."""
+RemoteCompaction = Callable[[CompactRemotely, str], Awaitable[Summary | Failure]]
+"""Lets the provider compact, for a pass by its id; the summary then has `encrypted`."""
 
 
-def is_paid(ask: Ask) -> bool:
+def is_paid(ask: Question) -> bool:
     """Whether an ask sends a request to a provider, which costs time and money."""
     return isinstance(ask, Summarise | CompactRemotely)
 
@@ -43,7 +44,7 @@ class Asks:
     reread: Rereading | None = None
     remote: RemoteCompaction | None = None
 
-    async def answer(self, ask: Ask, pass_id: str) -> Summary | Stored | Files | Failure:
+    async def answer(self, ask: Question, pass_id: str) -> Summary | Stored | Files | Failure:
         """The answer, or a failure with its kind; what is not set up is UNSUPPORTED."""
         match ask:
             case Summarise():
@@ -51,7 +52,7 @@ class Asks:
             case CompactRemotely():
                 if self.remote is None:
                     return _unsupported("This endpoint does not compact by itself.")
-                return await self.remote(ask.items)
+                return await self.remote(ask, pass_id)
             case Persist():
                 return await self._persist(ask)
             case Reread():

@@ -18,12 +18,22 @@ import msgspec
 from .. import events as e
 from ..items import FunctionCallOutput, Item
 from ..models import Budget, Fact
+from ..state import SessionState
 from .asks import Asks, RemoteCompaction, Rereading
 from .breaker import Breaker
 from .fallback import Chain
 from .gate import Gate
 from .passes import Effects, Pass
-from .policy import Measure, Moment, Policy, RequestShape, Situation, Trigger
+from .policy import (
+    Account,
+    BringsTools,
+    Measure,
+    Moment,
+    Policy,
+    RequestShape,
+    Situation,
+    Trigger,
+)
 from .progress import Progress
 from .recorder import Recorder
 from .settings import EngineSettings, Guard, Verdict
@@ -96,6 +106,7 @@ class Engine:
         fresh_output: FunctionCallOutput | None = None,
         fresh: tuple[Item, ...] = (),
         previous_model: str = "",
+        previous_budget: Budget | None = None,
     ) -> Verdict:
         """Ask the policy at a moment, and do what it says.
 
@@ -112,8 +123,20 @@ class Engine:
         situation = self._situation(
             moment, shape, model, trigger, focus, fresh_output, fresh, previous_model
         )
+        if previous_budget is not None:
+            situation = msgspec.structs.replace(situation, previous_budget=previous_budget)
         self._effects.progress.reported(situation.usage)
         return await Pass(self.policy, situation, self._effects).run()
+
+    def serve(self, name: str, *, shape: RequestShape, model: str) -> str | None:
+        """The output of a call of a tool that the policy brings; None when it brings no such."""
+        policy = self.policy
+        if not isinstance(policy, BringsTools) or all(tool.name != name for tool in policy.tools):
+            return None
+        situation = self._situation(
+            Moment.TOOL_OUTPUT, shape, model, Trigger.AUTO, "", None, (), ""
+        )
+        return policy.serve(name, situation)
 
     def new_turn(self) -> None:
         """A user's message begins a turn: what was closed or said for the last one is open."""
@@ -146,6 +169,7 @@ class Engine:
         previous_model: str,
     ) -> Situation:
         state = self.recorder.state
+        refused = state.overflow if moment is Moment.OVERFLOW else None
         return Situation(
             moment=moment,
             trigger=trigger,
@@ -164,8 +188,22 @@ class Engine:
             focus=focus,
             fresh=fresh,
             fresh_output=fresh_output,
+            refused_size=refused.used if refused else None,
+            refused_limit=refused.limit if refused else None,
             memory=state.memory,
+            account=_account(state),
         )
+
+
+def _account(state: SessionState) -> Account:
+    summaries = state.summariser_usage
+    return Account(
+        turns=state.turns_total,
+        summaries=summaries.total if summaries else 0,
+        overflows=state.overflows,
+        refused=state.refused,
+        first=state.first_usage,
+    )
 
 
 _NOT_SAID = Fact(None, "the session names no limits")

@@ -53,9 +53,11 @@ class Chain:
                     written = await self._attempt(summariser, turn, pass_id)
                 except SummaryFailed as failed:
                     last = failed
-                    again = failed.passing and retry < self._settings.retries
+                    smaller = ask.own_retry and failed.kind is FailureKind.OVERFLOW
+                    again = failed.passing and retry < self._settings.retries and not smaller
                     wait = self._wait(retry, failed.retry_after) if again else 0.0
                     step = f"again in {wait:.1f} s" if again else self._next(place, turn)
+                    step = "the policy asks with less" if smaller else step
                     self._recorder.emit(
                         e.SummaryAttemptFailed(
                             pass_id=pass_id,
@@ -66,6 +68,8 @@ class Chain:
                             next_step=step,
                         )
                     )
+                    if smaller:
+                        return Failure(last.kind, last.message, attempts, last.used, last.limit)
                     if not again:
                         break
                     await self._sleep(wait)
@@ -77,7 +81,7 @@ class Chain:
                         attempts=attempts,
                         seconds=self._clock() - began,
                     )
-        return Failure(last.kind, last.message, attempts)
+        return Failure(last.kind, last.message, attempts, last.used, last.limit)
 
     async def _attempt(self, summariser: Summariser, ask: Summarise, pass_id: str) -> Written:
         request = self._sent(summariser, ask, pass_id)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ..context import SegmentError
-from ..events import Outcome
+from ..events import ItemAppended, Outcome
 from ..items import FunctionCallOutput
 from ..tokens import Tokens
-from .asks import Asks, is_paid
+from .asks import Asks, Question, is_paid
 from .breaker import Breaker
 from .gate import Amend, Gate, Proposal, Refuse
 from .guards import Fault, FaultKind, check
 from .policy import (
     Answer,
+    Append,
     Applied,
-    Ask,
     Edit,
     Failure,
     FailureKind,
@@ -111,12 +111,24 @@ class Pass:
                 return self._cap(step, output)
             case Edit():
                 return await self._edit(step)
+            case Append():
+                return self._append(step)
             case _:
                 return await self._ask(step)
 
     # -- asks and skips ------------------------------------------------------------------------
 
-    async def _ask(self, ask: Ask) -> Answer:
+    def _append(self, append: Append) -> Answer:
+        if self._superseded():
+            return self._refused("superseded")
+        state = self._recorder.state
+        self._recorder.emit(
+            ItemAppended(item=append.item, turn=state.turn, round=state.rounds, note=append.reason)
+        )
+        self._context = self._recorder.state.context
+        return Applied(self._context)
+
+    async def _ask(self, ask: Question) -> Answer:
         if is_paid(ask):
             if refusal := self._closed_by_progress():
                 return refusal
@@ -143,6 +155,7 @@ class Pass:
         if failure is not None and failure.kind is FailureKind.REFUSED and not tell.open:
             # The engine refused the ask itself, and has said so.
             return
+        tell.follow(skip.follow)
         match skip.kind:
             case SkipKind.NOT_DUE if not tell.open:
                 tell.not_due(skip.reason)

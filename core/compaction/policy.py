@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from ..context import Context, Segment
-from ..items import FunctionCallOutput, Item
+from ..items import FunctionCallOutput, Item, Message
 from ..models import Budget
 from ..tokens import Basis, Tokens, Usage
 
@@ -94,13 +94,29 @@ class Measure(Protocol):
         ...
 
 
+class Account(msgspec.Struct, frozen=True):
+    """What the providers reported over the whole session, for systems that reckon with it.
+
+    `turns` and `summaries` are the totals of all answered requests of that purpose, in tokens;
+    `overflows` counts requests of turns that were refused as too long. `refused` says that one was
+    since the last report of this window, `first` is the first report of this window.
+    """
+
+    turns: int = 0
+    summaries: int = 0
+    overflows: int = 0
+    refused: bool = False
+    first: Usage | None = None
+
+
 class Situation(msgspec.Struct, frozen=True):
     """Everything a policy may look at.
 
     `usage` is the provider's figure for the last request of the current window, or None: it is
     never one from before the last compaction. `since_usage` estimates the entries added after it.
-    `focus` is the user's wish for a manual compaction. `memory` is the policy's own small state,
-    as folded from the journal. `fresh` are the harness's own items (environment, instructions)
+    `focus` is the user's wish for a manual compaction. At OVERFLOW, `refused_size` and
+    `refused_limit` are the tokens the provider counted and those it takes, where it said so.
+    `memory` is the policy's own small state, as folded from the journal. `fresh` are the harness's own items (environment, instructions)
     for policies that insert them anew.
     """
 
@@ -120,7 +136,12 @@ class Situation(msgspec.Struct, frozen=True):
     focus: str = ""
     fresh: tuple[Item, ...] = ()
     fresh_output: FunctionCallOutput | None = None
+    refused_size: int | None = None
+    refused_limit: int | None = None
     memory: Mapping[str, Any] = {}
+    account: Account = Account()
+    previous_budget: Budget | None = None
+    """That of the model before, where the model has just changed."""
 
 
 class Summarise(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +155,9 @@ class Summarise(msgspec.Struct, frozen=True, kw_only=True):
     source: tuple[Item, ...] = ()
     """The history that is summarised, for a summariser that needs no model."""
     focus: str = ""
+    own_retry: bool = False
+    """The system itself asks again with less when the request is too long, so an OVERFLOW is
+    answered at once, and no other summariser is tried first."""
 
 
 class Persist(msgspec.Struct, frozen=True):
@@ -151,12 +175,24 @@ class Reread(msgspec.Struct, frozen=True):
 
 
 class CompactRemotely(msgspec.Struct, frozen=True):
-    """Ask: let the provider compact these items into one opaque item."""
+    """Ask: let the provider compact these items into one opaque item. `model` is empty for the
+    session's own; `tools` and `instructions` are sent as with any request."""
 
     items: tuple[Item, ...]
+    model: str = ""
+    instructions: str = ""
+    tools: tuple[ToolSchema, ...] = ()
 
 
-Ask: TypeAlias = Summarise | Persist | Reread | CompactRemotely
+class Append(msgspec.Struct, frozen=True):
+    """Ask: put the harness's own message at the end of the context. Nothing leaves it, so this is
+    no compaction; the answer is Applied with the context after."""
+
+    item: Message
+    reason: str
+
+
+Ask: TypeAlias = Summarise | Persist | Reread | CompactRemotely | Append
 
 
 class FailureKind(StrEnum):
@@ -197,11 +233,14 @@ class Files(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Answer: it could not be done."""
+    """Answer: it could not be done. After an OVERFLOW, `used` and `limit` are the tokens the
+    provider counted and those it takes, where it said so."""
 
     kind: FailureKind
     message: str
     attempts: int = 1
+    used: int | None = None
+    limit: int | None = None
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -227,6 +266,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     `memory` is merged into the policy's state when the edit is applied. `output` replaces the
     fresh output at the TOOL_OUTPUT moment, where `segments` stays empty. `drops_newest_user` says
     that the system itself lets the newest user message go here; without it a guard refuses that.
+    `phase` is the system's own word for the moment.
     """
 
     stage: str
@@ -237,6 +277,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, Any] = {}
     output: FunctionCallOutput | None = None
     drops_newest_user: bool = False
+    phase: str = ""
 
 
 class SkipKind(StrEnum):
@@ -251,12 +292,14 @@ class SkipKind(StrEnum):
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Nothing is done, and why, with the numbers that decided it."""
+    """Nothing is done, and why, with the numbers that decided it. `follow` WAIT ends the turn: the
+    system gives up here and says so."""
 
     kind: SkipKind
     reason: str
     stage: str = ""
     failure: Failure | None = None
+    follow: Follow = Follow.GO_ON
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -297,4 +340,16 @@ class Policy(Protocol):
 
     def plan(self, situation: Situation) -> Plan:
         """Decide. Yields steps, receives answers; returning without an edit means no change."""
+        ...
+
+
+@runtime_checkable
+class BringsTools(Protocol):
+    """A policy that brings tools for the model, which only the agent itself is offered (no
+    subagent). They change nothing by themselves: a call is seen by the policy in the context."""
+
+    tools: ClassVar[tuple[ToolSchema, ...]]
+
+    def serve(self, name: str, situation: Situation) -> str:
+        """The output of a call of one of the tools."""
         ...

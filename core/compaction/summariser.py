@@ -38,7 +38,8 @@ class Written(msgspec.Struct, frozen=True):
 
 class SummaryFailed(Exception):
     """No summary came of an attempt. `passing` says that the same attempt may succeed later;
-    `usage` is what it cost nevertheless, `retry_after` the provider's wish in seconds."""
+    `usage` is what it cost nevertheless, `retry_after` the provider's wish in seconds, `used` and
+    `limit` the tokens it counted and takes."""
 
     def __init__(
         self,
@@ -48,6 +49,8 @@ class SummaryFailed(Exception):
         passing: bool = False,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        used: int | None = None,
+        limit: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -55,6 +58,8 @@ class SummaryFailed(Exception):
         self.passing = passing
         self.retry_after = retry_after
         self.usage = usage
+        self.used = used
+        self.limit = limit
 
 
 class Summariser(Protocol):
@@ -112,6 +117,8 @@ class GatewaySummariser:
                 error.msg,
                 passing=error.retryable,
                 retry_after=error.retry_after,
+                used=error.used,
+                limit=error.limit,
             ) from error
         if reply is None:
             raise SummaryFailed(

@@ -140,6 +140,7 @@ class Telling:
                 window=ordinal,
                 digest=change.after.digest(),
                 memory=dict(edit.memory),
+                phase=edit.phase,
                 marks=(*checked.marks, *checked.faults),
                 seconds=seconds,
             )
@@ -148,8 +149,12 @@ class Telling:
         if (closed := self._breaker.closed(self._recorder.state)) is not None:
             self._recorder.emit(closed)
         self._verdict(outcome=Outcome.DONE, compacted=True, reason=edit.reason)
-        if edit.follow is not Follow.GO_ON:
-            self._verdict(follow=edit.follow)
+        self.follow(edit.follow)
+
+    def follow(self, follow: Follow) -> None:
+        """What the loop does next; going on takes back nothing that an earlier step asked for."""
+        if follow is not Follow.GO_ON:
+            self._verdict(follow=follow)
 
     def capped(self, edit: Edit, output: FunctionCallOutput) -> None:
         """The fresh output is replaced. It is not in the context yet, so this is no compaction."""

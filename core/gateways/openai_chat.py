@@ -159,7 +159,7 @@ def chat_messages(items: Sequence[Item], instructions: str = "") -> list[dict[st
                     block.append(message)
             case CompactionSummary():
                 text = left_out("sealed compaction summary") if item.opaque else item.text
-                blocks.append([{"role": "user", "content": text}])
+                blocks.append([{"role": item.role.value, "content": text}])
             case OtherItem():
                 text = item.text or left_out(item.type)
                 blocks.append([{"role": "user", "content": text}])

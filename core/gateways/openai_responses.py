@@ -188,11 +188,7 @@ def _wire_item(item: Item) -> dict[str, Any] | None:
         case CompactionSummary():
             if item.opaque:
                 return {"type": "compaction", "encrypted_content": item.encrypted}
-            return {
-                "type": "message",
-                "role": "user",
-                "content": [{"type": "input_text", "text": item.text}],
-            }
+            return _wire_item(Message(item.role, item.text))
         case OtherItem():
             return _json_object(item.json)
 

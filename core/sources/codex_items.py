@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ..compaction.policies.codex.estimate import CALLS, COMPACTIONS, MODEL_MADE
+from ..compaction.policies.codex.history import Half
 from ..items import (
     CompactionSummary,
     FunctionCall,
@@ -31,23 +33,7 @@ from .base import WireItem
 METADATA: Final = "internal_chat_message_metadata_passthrough"
 """The one field of a stored item that is not sent."""
 
-CALLS: Final = {
-    "function_call": "function_call_output",
-    "custom_tool_call": "custom_tool_call_output",
-    "local_shell_call": "function_call_output",
-    "tool_search_call": "tool_search_output",
-}
-"""The calls that have an output, and the type of it."""
-
 OUTPUTS: Final = frozenset(CALLS.values())
-
-MODEL_MADE: Final = frozenset(
-    {*CALLS, "reasoning", "web_search_call", "image_generation_call", "compaction"}
-    | {"context_compaction"}
-)
-"""The types that only the model makes; so are messages of the role assistant."""
-
-COMPACTIONS: Final = frozenset({"compaction", "context_compaction"})
 
 KNOWN: Final = MODEL_MADE | OUTPUTS | {"message", "additional_tools", "agent_message"}
 
@@ -168,6 +154,14 @@ def is_model_made(raw: WireItem) -> bool:
     return kind in MODEL_MADE or (kind == "message" and raw.get("role") == "assistant")
 
 
+def half_of(raw: WireItem) -> Half | None:
+    """What half of a pair of call and output an item is."""
+    kind = type_of(raw)
+    if kind not in CALLS and kind not in OUTPUTS:
+        return None
+    return Half(text_of(raw.get("call_id")), kind in OUTPUTS)
+
+
 def item_of(raw: WireItem, *, summary: bool = False) -> Item:
     """Our item for a stored one. `summary` marks a message that is known to be a summary."""
     kind = type_of(raw)
@@ -257,3 +251,10 @@ def _output_part(part: object) -> str:
             return f"[{kind}]"
         case _:
             return json_of(part)
+
+
+__all__ = [
+    "CALLS", "COMPACTIONS", "KNOWN", "METADATA", "MODEL_MADE", "OUTPUTS", "dict_of", "half_of",
+    "int_of", "is_contextual", "is_model_made", "is_real_user", "is_summary", "item_of", "json_of",
+    "kinds_of", "sent_form", "split_summary", "text_of", "texts_of", "type_of",
+]  # fmt: skip

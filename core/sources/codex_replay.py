@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from ..compaction.policies.codex import history as rules
+from ..compaction.policies.codex.estimate import text_tokens
+from ..compaction.policies.codex.history import USER_BUDGET, newest_within
+from ..compaction.policies.codex.truncation import truncated
 from ..context import EntryId
 from ..items import Item
 from .base import WireItem
 from .codex_items import (
     CALLS,
-    OUTPUTS,
+    half_of,
     is_real_user,
     item_of,
     kinds_of,
@@ -27,13 +31,6 @@ from .codex_items import (
     texts_of,
     type_of,
 )
-from .codex_tokens import BYTES_PER_TOKEN, tokens_of_bytes
-
-USER_BUDGET: Final = 20_000
-"""Tokens of user messages that a local compaction keeps."""
-NO_OUTPUT: Final = "aborted"
-"""The output that a call without one is given."""
-
 
 class Held(NamedTuple):
     """An item of the history: where it came from, its wire form and ours.
@@ -118,68 +115,33 @@ class WireHistory:
 def rebuilt(history: Sequence[WireItem], message: str) -> list[WireItem]:
     """The history after an old compacted line that does not hold it: what the user said, newest
     first, as far as 20,000 tokens go, and the summary message at the end."""
-    kept: list[WireItem] = []
-    left = USER_BUDGET
-    for raw in reversed([raw for raw in history if is_real_user(raw)]):
-        if left <= 0:
-            break
-        text = "".join(texts_of(raw.get("content")))
-        tokens = tokens_of_bytes(len(text.encode("utf-8", "replace")))
-        if tokens <= left:
-            kept.append(raw)
-        else:
-            kept.append({**raw, "content": _text_content(truncated(text, left))})
-        left -= tokens
-    summary = {"type": "message", "role": "user", "content": _text_content(message)}
-    return [*reversed(kept), summary]
+    said = [raw for raw in history if is_real_user(raw)]
+    texts = ["".join(texts_of(raw.get("content"))) for raw in said]
+    kept = [
+        said[place]
+        if room is None
+        else {**said[place], "content": _text_content(truncated(texts[place], room))}
+        for place, room in newest_within([text_tokens(text) for text in texts], USER_BUDGET)
+    ]
+    return [*kept, {"type": "message", "role": "user", "content": _text_content(message)}]
 
 
 def descent(history: Sequence[WireItem]) -> list[list[WireItem]]:
-    """What is left of the history in each retry of a compaction request that does not fit.
-
-    Each takes away the oldest item, and with a call or an output its partner, down to nothing.
-    """
-    steps: list[list[WireItem]] = []
-    left = list(history)
-    while left:
-        oldest, *left = left
-        partners = {*CALLS, *OUTPUTS} if type_of(oldest) in {*CALLS, *OUTPUTS} else set()
-        call_id = _call_id(oldest)
-        left = [raw for raw in left if type_of(raw) not in partners or _call_id(raw) != call_id]
-        steps.append(left)
-    return steps
-
-
-def truncated(text: str, tokens: int) -> str:
-    """Codex's cut to a budget of tokens: the first and the last half, a marker between them that
-    says how many tokens are gone and comes on top of the budget."""
-    data = text.encode("utf-8", "replace")
-    budget = tokens * BYTES_PER_TOKEN
-    if len(data) <= budget:
-        return text
-    left = budget // 2
-    right = budget - left
-    head = data[:left].decode("utf-8", "ignore")
-    start = len(data) - right
-    while start < len(data) and data[start] & 0xC0 == 0x80:
-        start += 1
-    gone = tokens_of_bytes(len(data) - budget)
-    return f"{head}\u2026{gone} tokens truncated\u2026{data[start:].decode('utf-8')}"
+    """What is left of the history in each retry of a compaction request that does not fit."""
+    return list(rules.descent(history, half_of))
 
 
 def normalised(history: Sequence[WireItem]) -> list[WireItem]:
     """The history as a request carries it."""
-    answered = {_call_id(raw) for raw in history if type_of(raw) in OUTPUTS}
-    asked = {_call_id(raw) for raw in history if type_of(raw) in CALLS}
-    sent: list[WireItem] = []
-    for raw in history:
-        kind, call_id = type_of(raw), _call_id(raw)
-        if kind in OUTPUTS and call_id not in asked:
-            continue
-        sent.append(sent_form(raw))
-        if kind in CALLS and call_id and call_id not in answered:
-            sent.append({"type": CALLS[kind], "call_id": call_id, "output": NO_OUTPUT})
-    return sent
+    return [sent_form(raw) for raw in rules.normalised(history, half_of, _aborted)]
+
+
+def _aborted(call: WireItem) -> WireItem:
+    return {
+        "type": CALLS[type_of(call)],
+        "call_id": text_of(call.get("call_id")),
+        "output": rules.NO_OUTPUT,
+    }
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -222,10 +184,6 @@ class Head(msgspec.Struct, frozen=True):
 def held_item(id: EntryId, raw: WireItem, *, answer: bool = False, summary: bool = False) -> Held:
     """An item with ours beside it."""
     return Held(id, raw, item_of(raw, summary=summary), answer)
-
-
-def _call_id(raw: WireItem) -> str:
-    return text_of(raw.get("call_id"))
 
 
 def _text_content(text: str) -> list[WireItem]:

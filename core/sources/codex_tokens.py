@@ -1,7 +1,7 @@
-"""Codex's own token estimate: four bytes are a token, rounded up for each item.
+"""Codex's own token estimate, for items in the form in which a rollout holds them.
 
-The rules are those of Codex CLI 0.171.0 as recorded; with them its own number after each recorded
-compaction comes out exactly. Nothing is added for roles, ids or JSON. All figures are tokens.
+The rule itself is in `compaction.policies.codex.estimate`; here it is fed from the wire form, and
+older versions of it are told apart. All figures are tokens.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ..compaction.policies.codex.estimate import (
+    COMPACTIONS,
+    IMAGE_BYTES,
+    IMAGE_RESULT,
+    PAYLOAD_TYPES,
+    beyond_report,
+    call_bytes,
+    sealed_bytes,
+    sealed_part_bytes,
+    sealed_summary_bytes,
+    tokens_of_bytes,
+    utf8_bytes,
+)
 from .base import WireItem
 from .codex_items import is_model_made, is_real_user, json_of, sent_form, text_of, texts_of, type_of
 
-BYTES_PER_TOKEN: Final = 4
-IMAGE_BYTES: Final = 7373
-SEALED_OVERHEAD: Final = 650
-"""Bytes of sealed reasoning that are not text."""
 NEW_COMPACTION_RULE: Final = (0, 171)
 """The version from which a sealed summary counts a third of its base64 length."""
-
-
-def tokens_of_bytes(count: int) -> int:
-    """Bytes / 4, rounded up."""
-    return -(-count // BYTES_PER_TOKEN)
 
 
 def version_of(text: str) -> tuple[int, ...]:
@@ -48,71 +52,53 @@ def estimate_items(
 
 
 def unreported(history: Sequence[WireItem], version: tuple[int, ...] = NEW_COMPACTION_RULE) -> int:
-    """What is in the history beyond the last reported total.
-
-    These are the items after the last one that the model made, and sealed reasoning from before
-    the last message of the user. (Whether the server has already counted that reasoning is said in
-    a response header only, which is not in the file.)
-    """
-    made = [at for at, raw in enumerate(history) if is_model_made(raw)]
-    if not made:
-        return 0
-    trailing = estimate_items(history[made[-1] + 1 :], version)
-    spoken = [at for at, raw in enumerate(history) if is_real_user(raw)]
-    if not spoken:
-        return trailing
-    before = (raw for raw in history[: spoken[-1]] if type_of(raw) == "reasoning")
-    return trailing + estimate_items(before, version)
+    """What is in the history beyond the last reported total."""
+    return beyond_report(
+        history,
+        made=is_model_made,
+        said=is_real_user,
+        thought=lambda raw: type_of(raw) == "reasoning",
+        weight=lambda raw: estimate_item(raw, version),
+    )
 
 
 def _bytes(raw: WireItem, version: tuple[int, ...]) -> int:
-    match type_of(raw):
+    kind = type_of(raw)
+    match kind:
         case "message":
             return _content(raw.get("content"))
         case "function_call" | "custom_tool_call":
             written = raw.get("arguments", raw.get("input"))
-            space = text_of(raw.get("namespace")) or "functions"
-            return _size(raw.get("name")) + len(space.encode()) + _size(written)
+            space = text_of(raw.get("namespace"))
+            return call_bytes(text_of(raw.get("name")), space, text_of(written))
         case "function_call_output" | "custom_tool_call_output":
-            names = sum(_size(raw.get(key)) for key in ("call_id", "name", "namespace"))
-            return _content(raw.get("output")) + names
-        case "reasoning":
-            return _sealed(raw)
-        case "compaction" | "context_compaction":
-            if version < NEW_COMPACTION_RULE:
-                return _sealed(raw)
-            return _size(raw.get("encrypted_content")) // 3
-        case (
-            "additional_tools"
-            | "local_shell_call"
-            | "web_search_call"
-            | "tool_search_call"
-            | "tool_search_output"
-        ):
-            return len(json_of(sent_form(raw)).encode("utf-8"))
-        case "image_generation_call":
-            return IMAGE_BYTES
-        case _:
-            return 0
-
-
-def _sealed(raw: WireItem) -> int:
-    return max(0, _size(raw.get("encrypted_content")) * 3 // 4 - SEALED_OVERHEAD)
-
-
-def _size(value: object) -> int:
-    return len(value.encode("utf-8", "replace")) if isinstance(value, str) else 0
+            names = (text_of(raw.get(key)) for key in ("call_id", "name", "namespace"))
+            return _content(raw.get("output")) + sum(map(utf8_bytes, names))
+    sealed = text_of(raw.get("encrypted_content"))
+    if kind in COMPACTIONS and version >= NEW_COMPACTION_RULE:
+        return sealed_summary_bytes(sealed)
+    if kind in COMPACTIONS or kind == "reasoning":
+        return sealed_bytes(sealed)
+    if kind in PAYLOAD_TYPES:
+        return utf8_bytes(json_of(sent_form(raw)))
+    return IMAGE_BYTES if kind == IMAGE_RESULT else 0
 
 
 def _content(content: object) -> int:
-    size = sum(_size(text) for text in texts_of(content))
+    size = sum(map(utf8_bytes, texts_of(content)))
     if isinstance(content, list):
         for part in content:
             match part:
                 case {"type": "input_image"}:
                     size += IMAGE_BYTES
                 case {"encrypted_content": str(sealed)}:
-                    size += -(-len(sealed) * 9 // 16)
+                    size += sealed_part_bytes(sealed)
                 case _:
                     pass
     return size
+
+
+__all__ = [
+    "NEW_COMPACTION_RULE", "estimate_item", "estimate_items", "tokens_of_bytes", "unreported",
+    "version_of",
+]  # fmt: skip

@@ -119,9 +119,8 @@ async def main(seconds: float) -> None:
         behind = len(agent.records) - len(model.history)
         while len(model.history) < len(agent.records):
             console.shown.drain()
-    print(
-        f"{agent.published / took:,.0f} events a second for {took:.1f} s, {behind:,} behind at the end"
-    )
+    rate = agent.published / took
+    print(f"{rate:,.0f} events a second for {took:.1f} s, {behind:,} behind at the end")
     print(f"CPU {100 * cpu / took:.0f} % of one core, the publisher's own work included")
     print(f"{'late by':12}{'one widget':>14}{'console':>14}{'ratio':>8}")
     for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99), ("worst", 1.0)):

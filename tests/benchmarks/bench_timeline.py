@@ -27,6 +27,7 @@ from thresher.tui.widgets.timeline import Timeline
 
 FRAME = 1 / 60
 JUMPS = 60
+NAMES = ("take rows in", "page jump, median", "page jump, worst")
 
 
 class TimelineApp(ThemedApp):
@@ -85,7 +86,7 @@ async def main(rows: int) -> None:
     small = await measure(10_000)
     large = await measure(rows)
     print(f"{'':28}{'1,000 rows':>14}{f'{rows:,} rows':>16}{'ratio':>8}")
-    for name, a, b in zip(("take rows in", "page jump, median", "page jump, worst"), small, large):
+    for name, a, b in zip(NAMES, small, large, strict=True):
         print(f"{name:28}{a * 1000:>11.2f} ms{b * 1000:>13.2f} ms{b / a:>8.1f}")
     print(f"{'median jump / one frame':28}{large[1] / FRAME:>46.2f}   (claim: below 1)")
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,7 @@ import pytest
 from thresher.core.paths import sessions_dir
 from thresher.core.sessions.catalog import sessions
 
-from ..command_line import codex_session, environment, program, run
-from ..loopback import Call, Hang, Reply, in_thread
+from ..command_line import codex_session, environment, program
 
 DEADLINE = 60.0
 MUST_BE_OFF = {
@@ -39,16 +39,24 @@ MUST_BE_OFF = {
 class Terminal:
     """A shell in a pseudo-terminal that runs one command line and then tells how it left things."""
 
-    def __init__(self, *arguments: str | Path, columns: int = 120, rows: int = 40) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        command: list[str] | None = None,
+        columns: int = 120,
+        rows: int = 40,
+        **variables: str,
+    ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self.raw = b""
         self._stream = pyte.ByteStream(self.screen)
-        script = f"{shlex.join(program(*arguments))}; echo; echo LEFT $?; stty -a"
+        line = shlex.join(command or program(*arguments))
+        script = f"{line}; code=$?; echo; echo LEFT $code; stty -a"
         self.process = pexpect.spawn(
             "/bin/sh",
             ["-c", script],
             dimensions=(rows, columns),
-            env=environment(TERM="xterm-256color", COLORTERM="truecolor"),
+            env=environment(**{"TERM": "xterm-256color", "COLORTERM": "truecolor", **variables}),
         )
 
     @property
@@ -83,8 +91,8 @@ class Terminal:
         left_on = [MUST_BE_OFF[each] for each in MUST_BE_OFF if modes.get(each, b"l") == b"h"]
         assert left_on == []
         assert modes.get("25", b"h") == b"h", "the cursor is hidden"
-        assert modes.get("7", b"h") == b"h" or b"\x1b[?7l" not in self.raw
-        pushed, popped = self.raw.count(b"\x1b[>1u"), self.raw.count(b"\x1b[<u")
+        assert modes.get("7", b"h") == b"h", "long lines do not wrap"
+        pushed, popped = len(re.findall(rb"\x1b\[>\d+u", self.raw)), self.raw.count(b"\x1b[<u")
         assert pushed <= popped, "the keyboard protocol is still on"
         words = stty.replace(";", " ").split()
         assert {"echo", "icanon", "isig", "icrnl", "opost"} <= set(words)
@@ -112,8 +120,8 @@ def terminals() -> Iterator[list[Terminal]]:
 
 @pytest.fixture
 def start(terminals: list[Terminal]) -> Any:
-    def started(*arguments: str | Path, **size: int) -> Terminal:
-        terminals.append(Terminal(*arguments, **size))
+    def started(*arguments: str | Path, **more: Any) -> Terminal:
+        terminals.append(Terminal(*arguments, **more))
         return terminals[-1]
 
     return started
@@ -176,31 +184,51 @@ def test_what_cannot_be_opened_is_told_where_the_user_then_is(start: Any, home: 
     (home / "state").write_text("in the way")
     terminal = start("demo", "--fast")
     assert terminal.end() == 2
-    assert b"Folder not available: " in terminal.raw
+    assert b"Folder not available" in terminal.raw
+    assert b"move it away" in terminal.raw
     assert b"Traceback" not in terminal.raw
 
 
-def test_a_killed_agent_goes_on_from_the_identical_context(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_terminal_that_cannot_move_its_cursor_gets_no_screen(start: Any) -> None:
+    terminal = start("demo", TERM="dumb")
+    assert terminal.end() == 2
+    assert b"TERM is dumb" in terminal.raw
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_are_for_terminals_that_want_them(
+    variables: dict[str, str], coloured: bool, start: Any
 ) -> None:
-    calls = (Call("glob", {"pattern": "*"}), Call("bash", {"command": "echo hello"}))
-    script = [Reply("Looking.", calls=calls), Hang(), Reply("Back again.")]
-    with in_thread(script) as server:
-        flags = ["--model", "m", "--base-url", server.base_url, "--yes"]
-        going = subprocess.Popen(
-            program("run", "Hello", "--json", *flags),
-            env=environment(), cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert going.stdout is not None
-        seen = ""
-        while seen.count('"event":"request_sent"') < 2:
-            seen += going.stdout.readline()
-        going.kill()
-        going.communicate(timeout=DEADLINE)
-        (killed,) = run(capsys, "context", "latest", "--json").records
-        ran = run(capsys, "resume", "latest", "Go on", "--headless", *flags)
-        assert ran.code == 0
-        (resumed,) = run(capsys, "context", "latest", "--json").records
-    entries = killed["entries"]
-    assert resumed["entries"][: len(entries)] == entries
-    assert [entry["kind"] for entry in resumed["entries"][len(entries) :]] == ["user", "assistant"]
+    terminal = start("policies", "nothing-like-it", **variables)
+    assert terminal.end() == 2
+    assert (b"\x1b[1;31mUnknown policy:\x1b[0m" in terminal.raw) is coloured
+    assert b"Unknown policy:" in terminal.raw
+
+
+BROKEN = """
+import sys
+from thresher.tui.cli import main
+from thresher.tui.widgets.header import SessionHeader
+
+def broken(self, *_):
+    secret = "a-secret-value"
+    raise RuntimeError("broken while drawing")
+
+SessionHeader.draw = broken
+sys.exit(main(["open", sys.argv[1]]))
+"""
+
+
+def test_a_screen_that_breaks_leaves_one_sentence_and_a_clean_terminal(
+    start: Any, home: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", BROKEN, str(codex_session(tmp_path))]
+    terminal = start(command=command)
+    assert terminal.end() == 1
+    after = terminal.raw.rpartition(b"\x1b[?1049l")[2]
+    assert b"Unexpected error" in after
+    assert b"broken while drawing" in after
+    assert b"Traceback" not in terminal.raw
+    assert b"a-secret-value" not in terminal.raw
+    (story,) = (home / "state").glob("crash-*.txt")
+    assert "broken while drawing" in story.read_text()

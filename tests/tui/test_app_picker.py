@@ -215,7 +215,9 @@ async def test_what_is_known_stays_while_the_search_goes_on() -> None:
 
     app = picker_app(lister=slow)
     async with app.run_test() as pilot:
-        while not isinstance(app.screen, PickerScreen) or not len(app.screen.query_one(SessionList)):
+        while not isinstance(app.screen, PickerScreen) or not len(
+            app.screen.query_one(SessionList)
+        ):
             await pilot.pause()
         screen = app.screen
         assert screen.searching

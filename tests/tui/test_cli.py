@@ -289,7 +289,8 @@ def test_tables_fit_the_width_that_is_asked_for(
 
 
 def test_no_colours_leave_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["models"], ["doctor"], ["compactions", str(codex_session(tmp_path))]):
+    path = str(codex_session(tmp_path))
+    for command in (["--help"], ["models"], ["doctor"], ["compactions", path]):
         assert "\x1b" not in run(capsys, *command).out
 
 

@@ -157,6 +157,9 @@ def test_the_demo_compacts_for_three_reasons(capsys: Capture) -> None:
     assert {"auto", "manual", "overflow"} <= {each["trigger"] for each in compactions}
     assert {each["policy"] for each in compactions} == {"teaching"}
     assert "recorded in" in ran.sentence
+    requests = run(capsys, "requests", "latest", "--json").records
+    assert len(requests) > 10
+    assert [each for each in requests if "missing" in each] == []
 
 
 def test_the_demo_works_where_it_is_told_and_asks_before_it_writes(

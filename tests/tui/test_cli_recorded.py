@@ -4,7 +4,6 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +12,11 @@ from thresher.core.digest import wire_digests
 from thresher.core.items import (
     FunctionCall,
     FunctionCallOutput,
+    ImagePart,
     Item,
     Message,
     Role,
+    TextPart,
     assistant,
     system,
     user,
@@ -275,12 +276,6 @@ def test_an_id_that_begins_two_sessions_is_refused(
 def test_a_message_of_parts_is_shown_by_its_text(
     record: Callable[..., Session], capsys: Capture
 ) -> None:
-    content: Any = (
-        {"part": "text", "text": "look at this"},
-        {"part": "image", "url": "data:image/png;base64,AAAA"},
-    )
-    import msgspec
-
-    message = msgspec.convert({"kind": "message", "role": Role.USER, "content": content}, Message)
-    record("s-1", message)
+    picture = ImagePart("data:image/png;base64,AAAA")
+    record("s-1", Message(Role.USER, (TextPart("look at this"), picture)))
     assert "look at this" in run(capsys, "context", "s-1").out

@@ -97,9 +97,9 @@ async def test_a_message_and_a_compaction_go_to_the_agent() -> None:
     actor = build.RecordingActor()
     async with console(build.near_threshold(), actor=actor) as (screen, pilot):
         assert screen.focused is screen.prompt
-        await pilot.press(*"go on", "enter")
-        await pilot.press(*"/compact the rule", "enter")
-        await pilot.press(*"/nonsense", "enter")
+        for text in ("go on", "/compact the rule", "/nonsense"):
+            screen.prompt.value = text
+            await pilot.press("enter")
         assert actor.asked == [("send", "go on"), ("compact", "the rule")]
         assert screen.prompt.value == "/nonsense"
         assert toasts(screen) == ["There is no command /nonsense; there is /compact."]
@@ -110,7 +110,8 @@ async def test_the_compact_key_asks_for_a_focus() -> None:
     async with console(build.near_threshold(), actor=actor) as (screen, pilot):
         await pilot.press("tab", "c")
         assert screen.prompt.value == "/compact "
-        await pilot.press(*"tests", "enter")
+        screen.prompt.insert_text_at_cursor("tests")
+        await pilot.press("enter")
         assert actor.asked == [("compact", "tests")]
 
 
@@ -284,7 +285,9 @@ async def test_hostile_text_passes_through_every_part_of_the_screen(
 ) -> None:
     script = build.hostile([text for _, text in hostile_corpus if len(text) < 1_000])
     script.emit(
-        e.ApprovalRequested(call_id="c", name="\x1b]52;c;eA==\x07[/]", arguments="[@click=app.quit]")
+        e.ApprovalRequested(
+            call_id="c", name="\x1b]52;c;eA==\x07[/]", arguments="[@click=app.quit]"
+        )
     )
     async with console(script, size=size, actor=build.RecordingActor()) as (screen, pilot):
         screen.timeline.expand_all()

@@ -44,14 +44,22 @@ def test_shares(part: int, whole: int, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(0, "0"), (999, "999"), (1_000, "1k"), (1_500, "1.5k"), (128_000, "128k"), (2_500_000, "2.5M")],
+    [
+        (0, "0"),
+        (999, "999"),
+        (1_000, "1k"),
+        (1_500, "1.5k"),
+        (128_000, "128k"),
+        (2_500_000, "2.5M"),
+    ],
 )
 def test_scale_labels(value: int, told: str) -> None:
     assert figures.compact(value) == told
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(0.02, "0.02s"), (3.24, "3.2s"), (41.2, "41s"), (125.0, "2m05s")]
+    ("value", "told"),
+    [(0.0002, "<1ms"), (0.02, "20ms"), (3.24, "3.2s"), (41.2, "41s"), (125.0, "2m05s")],
 )
 def test_durations(value: float, told: str) -> None:
     assert figures.seconds(value) == told

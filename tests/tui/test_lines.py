@@ -197,11 +197,11 @@ def test_the_detail_of_a_summary_names_what_it_stands_for() -> None:
 
 def test_unknown_prices_and_counts_are_question_marks() -> None:
     state = build.long_session().state
-    assert "price unknown" not in "".join(texts(tiles.table_lines(state, 60)))
+    assert "price ?" not in "".join(texts(tiles.table_lines(state, 60)))
     state.cards[0] = msgspec.structs.replace(
         state.cards[0], summariser=e.Summariser("nobody-knows-1", state.cards[0].usage)
     )
-    assert "price unknown" in "".join(texts(tiles.table_lines(state, 60)))
+    assert "price ?" in "".join(texts(tiles.table_lines(state, 60)))
 
 
 def test_a_removal_below_nothing_is_told_as_it_is() -> None:

@@ -51,7 +51,9 @@ def test_only_a_provider_s_own_figure_has_an_exact_share() -> None:
     script = build.near_threshold()
     assert line_texts(script.state, 118)[0].startswith("~")
     script.round()
-    assert line_texts(script.state, 118)[0].startswith("82 % of the limit 20,000   16,355 reported,")
+    assert line_texts(script.state, 118)[0].startswith(
+        "82 % of the limit 20,000   16,355 reported,"
+    )
 
 
 def test_after_a_compaction_the_figure_is_an_estimate_of_the_messages() -> None:

@@ -5,7 +5,19 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from thresher.core.text import clean
-from thresher.tui.spans import Tone, clip, column, pad, span, spread, text_of, width, wrap
+from thresher.tui.spans import (
+    Tone,
+    clip,
+    column,
+    cut,
+    ending,
+    pad,
+    span,
+    spread,
+    text_of,
+    width,
+    wrap,
+)
 
 texts = st.text(st.sampled_from("ab c-文，𝄞é🏳\ufe0f🇩🇪👍🏽"), max_size=40)
 lines = st.lists(st.tuples(texts, st.sampled_from(Tone)), max_size=5)
@@ -41,7 +53,12 @@ def test_wrapping_fits_and_loses_nothing_but_spaces(text: str, cells: int) -> No
 
 
 def test_words_stay_whole_and_their_indent_hangs() -> None:
-    assert wrap("  - one two three", 11) == ["  - one two", "  three"]
+    assert wrap("  one two three", 9) == ["  one two", "  three"]
+
+
+def test_a_list_hangs_by_its_bullet() -> None:
+    assert wrap("- one two three", 12) == ["- one two", "  three"]
+    assert wrap("12. one two three", 12) == ["12. one two", "    three"]
 
 
 def test_a_very_long_word_is_broken() -> None:
@@ -62,3 +79,16 @@ def test_a_megabyte_wraps_in_linear_pieces() -> None:
     wrapped = wrap(text, 64)
     assert len(wrapped) == 16_384
     assert "".join(wrapped) == text
+
+
+@given(texts, st.integers(1, 30))
+def test_an_ending_fits_and_is_the_end(text: str, cells: int) -> None:
+    end = ending(text, cells)
+    assert cell_len(end) <= cells
+    assert text.endswith(end)
+
+
+def test_a_cut_text_ends_in_an_ellipsis_and_is_clean() -> None:
+    assert cut("a very long name", 8) == "a very…"
+    assert cut("name", 8) == "name"
+    assert cut("a\x1b[2J\nb", 20) == "a\u241b[2J\u23ceb"

@@ -13,12 +13,15 @@ from thresher.core.text import clean_line
 from ..figures import change, count, seconds, with_basis
 from ..spans import Line, Tone, span
 from . import output
-from .tables import Column, fields, table
+from .reading import remark_problems, replay, source_of
+from .tables import Cell, Column, fields, table
 from .targets import FILE_HELP, located
 
 if TYPE_CHECKING:
+    from thresher.core.context import EntryId
     from thresher.core.history import History
-    from thresher.core.sources.base import Source
+    from thresher.core.items import Item
+    from thresher.core.sources.base import RebuiltRequest
     from thresher.core.state import SessionState
     from thresher.core.views import Card
 
@@ -28,7 +31,6 @@ Json = Annotated[
 ]
 
 SUMMARY_LINES = 8
-SHOWN_PROBLEMS = 10
 
 
 def add_to(app: App) -> None:
@@ -59,7 +61,7 @@ def compactions(
     """
     from thresher.core.sources.report import compaction_records
 
-    _, history = _read(file)
+    history = replay(located(file))
     state = history.state
     if json:
         for record in compaction_records(history.records, unsuccessful=all):
@@ -71,7 +73,7 @@ def compactions(
                 output.put(_card(card, cells))
                 output.say()
         output.say(_total(state, all))
-    _remark_problems(state)
+    remark_problems(state)
     return 0
 
 
@@ -90,8 +92,8 @@ def _card(card: Card, cells: int) -> list[Line]:
     return [head, *fields(_facts(card), cells, indent=" " * 5)]
 
 
-def _facts(card: Card) -> list[tuple[str, Any]]:
-    facts: list[tuple[str, Any]] = [("reason", _known_by(card.reason, card.reason_evidence))]
+def _facts(card: Card) -> list[tuple[str, Cell]]:
+    facts: list[tuple[str, Cell]] = [("reason", _known_by(card.reason, card.reason_evidence))]
     if card.items_before or card.items_after:
         facts.append(("items", _items(card)))
     if card.before or card.after:
@@ -173,7 +175,8 @@ def context(
     """Tell what the model sees at a place of a session: by default at its end."""
     if json and raw:
         raise ThresherError("Wrong usage", "--json and --raw are two forms: give one of them.")
-    path, history = _read(file)
+    path = located(file)
+    history = replay(path)
     line = _line(at, history)
     if raw:
         output.put_json(_raw_context(path, history, line))
@@ -184,7 +187,7 @@ def context(
         output.put_json(_context_record(line, state, costs, basis))
     else:
         _tell_context(line, state, costs, basis)
-    _remark_problems(state)
+    remark_problems(state)
     return 0
 
 
@@ -203,7 +206,7 @@ def _line(at: str | None, history: History) -> int:
     return line
 
 
-def _counted(state: SessionState) -> tuple[dict[Any, int], str]:
+def _counted(state: SessionState) -> tuple[dict[EntryId, int], str]:
     """The tokens of each entry by the best counter of this machine, and how they come about."""
     from thresher.core.ledger import item_tokens
     from thresher.core.tokenizer import counter_for
@@ -214,7 +217,7 @@ def _counted(state: SessionState) -> tuple[dict[Any, int], str]:
 
 
 def _context_record(
-    line: int, state: SessionState, costs: dict[Any, int], basis: str
+    line: int, state: SessionState, costs: dict[EntryId, int], basis: str
 ) -> dict[str, Any]:
     return {
         "position": line,
@@ -238,7 +241,7 @@ def _context_record(
     }
 
 
-def _tell_context(line: int, state: SessionState, costs: dict[Any, int], basis: str) -> None:
+def _tell_context(line: int, state: SessionState, costs: dict[EntryId, int], basis: str) -> None:
     total = sum(costs.values())
     mark = "~" if basis == "estimated" else ""
     columns = (
@@ -271,18 +274,16 @@ def _tell_context(line: int, state: SessionState, costs: dict[Any, int], basis: 
         output.put(table(columns, rows, output.columns()))
 
 
-def _first_line(item: Any) -> str:
+def _first_line(item: Item) -> str:
     text = item.text.lstrip()
     if not text:
-        return {"reasoning": "(sealed)", "compaction_summary": "(sealed)"}.get(
-            item.__struct_config__.tag, "(no text)"
-        )
+        return "(sealed)" if getattr(item, "encrypted", "") else "(no text)"
     first, _, rest = text.partition("\n")
     return clean_line(first, 300) + (" ⏎" if rest.strip() else "")
 
 
 def _raw_context(path: Path, history: History, line: int) -> list[dict[str, Any]]:
-    source = _source(path)
+    source = source_of(path)
     if source is not None:
         return source.context_raw(line)
     from thresher.core.sessions.requests import wire_context
@@ -300,13 +301,13 @@ def requests(file: File, /, *, json: Json = False) -> int:
     wire form and position is the line of the session after which it went out.
     """
     path = located(file)
-    source = _source(path)
+    source = source_of(path)
     if source is not None:
         found = source.requests()
     else:
         from thresher.core.sessions.requests import rebuilt_requests
 
-        found = rebuilt_requests(_read_path(path))
+        found = rebuilt_requests(replay(path))
     if json:
         for request in found:
             output.put_json(request)
@@ -326,7 +327,7 @@ def requests(file: File, /, *, json: Json = False) -> int:
     return 0
 
 
-def _request_row(request: Any) -> tuple[str, ...]:
+def _request_row(request: RebuiltRequest) -> tuple[str, ...]:
     from thresher.core import jsontext
 
     notes = [request.missing and f"missing: {request.missing}"]
@@ -339,57 +340,3 @@ def _request_row(request: Any) -> tuple[str, ...]:
         f"{len(jsontext.encode(request.input)):,}",
         "; ".join(note for note in notes if note),
     )
-
-
-# -- reading -----------------------------------------------------------------------------------
-
-
-def _source(path: Path) -> Source | None:
-    """The foreign session in this file, or None for one of our own."""
-    from thresher.core.sessions.journal import JOURNAL_NAME
-    from thresher.core.sources.detect import Format, require_known
-
-    if (path / JOURNAL_NAME).is_file():
-        return None
-    match require_known(path):
-        case Format.CODEX:
-            from thresher.core.sources.codex import CodexSource
-
-            return CodexSource(path)
-        case _:
-            return None
-
-
-def _read(file: str) -> tuple[Path, History]:
-    path = located(file)
-    return path, _read_path(path)
-
-
-def _read_path(path: Path) -> History:
-    """Replay a session file. Raises ThresherError when it holds nothing that can be shown."""
-    from thresher.core.history import History
-
-    history = History()
-    source = _source(path)
-    if source is not None:
-        history.extend(source.read())
-    else:
-        from thresher.core.sessions.resume import read
-
-        history.extend(read(path).records)
-    if not history.records:
-        raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
-    return history
-
-
-def _remark_problems(state: SessionState) -> None:
-    """What could not be read goes to standard error: it must not hide, nor get into a pipe."""
-    problems = state.problems
-    broken = [each for each in problems if each.line is not None]
-    for problem in broken[:SHOWN_PROBLEMS]:
-        output.remark(f"line #{problem.line}: {problem.message}")
-    if len(broken) > SHOWN_PROBLEMS:
-        output.remark(f"... {len(broken) - SHOWN_PROBLEMS:,} more lines with problems")
-    if state.unknown:
-        told = ", ".join(f"{kind} ({number:,})" for kind, number in state.unknown.items())
-        output.remark(f"{count(sum(state.unknown.values()), 'record')} of unknown types: {told}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
@@ -18,6 +18,10 @@ from ..figures import thousands
 from ..spans import Line, Tone, column, span, wrap
 from . import output
 from .tables import Column, fields, table
+
+if TYPE_CHECKING:
+    from thresher.core.catalog import ModelFacts
+    from thresher.core.compaction.policy import Policy
 
 Json = Annotated[
     bool,
@@ -58,7 +62,7 @@ def models(name: str | None = None, /, *, json: Json = False) -> int:
     return 0
 
 
-def _list_models(rows: Sequence[Any], json: bool) -> None:
+def _list_models(rows: Sequence[ModelFacts], json: bool) -> None:
     if json:
         for row in rows:
             output.put_json(_model_record(row))
@@ -96,12 +100,12 @@ def _list_models(rows: Sequence[Any], json: bool) -> None:
     output.say("Windows in tokens, prices in US dollars for a million tokens; ? is unknown.")
 
 
-def _model_record(row: Any) -> dict[str, Any]:
+def _model_record(row: ModelFacts) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.structs.asdict(row)
     return record
 
 
-def _model_words(row: Any) -> list[tuple[str, str]]:
+def _model_words(row: ModelFacts) -> list[tuple[str, str]]:
     from thresher.core.models import resolve
 
     limits = resolve(row.name)
@@ -174,7 +178,7 @@ def policies(name: str | None = None, /, *, json: Json = False) -> int:
     return 0
 
 
-def _list_policies(classes: dict[str, Any], json: bool) -> None:
+def _list_policies(classes: Mapping[str, type[Policy]], json: bool) -> None:
     records = [_policy_record(name, each) for name, each in sorted(classes.items())]
     if json:
         for record in records:
@@ -216,7 +220,7 @@ def _constants(params: list[dict[str, Any]], cells: int) -> list[Line]:
     return lines
 
 
-def _policy_record(name: str, policy: Any) -> dict[str, Any]:
+def _policy_record(name: str, policy: type[Policy]) -> dict[str, Any]:
     """What is known of a policy: its rule is the text its own file documents itself with."""
     from thresher.core.compaction.policies.registry import make
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,7 +12,8 @@ from cyclopts import App, Parameter
 
 from thresher.core.errors import ThresherError
 
-from . import output
+from . import crash, output
+from .as_before import as_before, folder_of, settings_on_record, tell_changes
 from .doctor import no_terminal
 from .flags import (
     CompactionFlags,
@@ -34,16 +34,12 @@ if TYPE_CHECKING:
     from thresher.core.agent.loop import Agent, TurnOutcome
     from thresher.core.config import Settings
     from thresher.core.sessions.session import Session
-    from thresher.core.state import SessionState
 
     from ..app import ThresherApp
     from ..opening import Opened
-    from ..widgets.session_list import SessionRow
 
 PACE, PAUSE = 0.015, 1.0
 """Seconds between two pieces of text, and between two steps, of the demo on a screen."""
-BATCH = 20
-"""Sessions that the picker gets at a time."""
 
 _NO_COMPACTION = CompactionFlags()
 _NO_MODEL = ModelFlags()
@@ -182,9 +178,9 @@ def resume(
     text = (task or "").strip()
     path = catalog.find(which, paths.sessions_dir())
     given = {**model.values(), **compaction.values(), **approval(yes, read_only)}
-    state = _settings_on_record(path)
-    settings = _as_before(settings_of(given), state, given)
-    folder = _folder_of(state, workspace)
+    state = settings_on_record(path)
+    settings = as_before(settings_of(given), state, given)
+    folder = folder_of(state, workspace)
 
     def make(approver: Any) -> Agent:
         from thresher.core.agent.assemble import prepare_setup
@@ -192,7 +188,7 @@ def resume(
 
         setup = prepare_setup(settings, folder, approver=approver)
         session = take_up(path)
-        _tell_changes(session, setup)
+        tell_changes(session, setup)
         return _agent(setup, session)
 
     return _work(settings, make, text, headless or json, json, "resume")
@@ -203,6 +199,7 @@ def resume(
 Make = Callable[[Any], "Agent"]
 """Makes the agent, given who is asked for approvals (None: nobody)."""
 Work = Callable[["Agent"], Coroutine[Any, Any, Sequence["TurnOutcome"]]]
+Start = Callable[[], Awaitable["Opened"]]
 
 
 def _work(
@@ -252,25 +249,31 @@ def _show_agent(settings: Settings, make: Make, work: Work | None) -> int:
     return code
 
 
-def _show(start: Callable[[], Awaitable[Opened]] | None, theme: str = "") -> int:
+def _show(start: Start | None, theme: str = "") -> int:
     """Run the app. What cannot be opened ends it, and is told where the user then is."""
     from ..app import ThresherApp
+    from ..found import find_sessions
 
     failures: list[ThresherError] = []
 
-    async def guarded() -> Opened:
-        try:
-            return await start()  # type: ignore[misc]  # only used when there is a start
-        except ThresherError as error:
-            failures.append(error)
-            app.exit()
-            raise
+    def guarded(start: Start) -> Start:
+        async def opened() -> Opened:
+            try:
+                return await start()
+            except ThresherError as error:
+                failures.append(error)
+                app.exit()
+                raise
 
-    app = ThresherApp(guarded if start else None, lister=_sessions, theme=theme)
+        return opened
+
+    app = ThresherApp(guarded(start) if start else None, lister=find_sessions, theme=theme)
     with _quitting_when_told(app) as told:
         app.run()
     if failures:
         raise failures[0]
+    if app.fatal is not None:
+        return crash.told(app.fatal)
     return 128 + told[0] if told else app.return_code or 0
 
 
@@ -286,40 +289,13 @@ def _quitting_when_told(app: ThresherApp) -> Iterator[list[int]]:
         told.append(number)
         app.call_later(app.action_quit)
 
-    before = {number: signal.signal(number, quit) for number in (signal.SIGTERM, signal.SIGHUP)}
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, quit) for number in signals}
     try:
         yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _sessions() -> Iterator[Sequence[SessionRow]]:
-    """What the picker lists, ours first, since they are quicker to look at."""
-    from ..widgets.session_list import SessionRow
-    from .known import codex_sessions, own_sessions
-
-    rows: list[SessionRow] = []
-    for found in (own_sessions(), codex_sessions()):
-        for each in found:
-            rows.append(
-                SessionRow(
-                    path=each.path,
-                    agent=each.agent,
-                    title=each.title,
-                    model=each.model,
-                    id=each.id,
-                    size=each.size,
-                    last_at=each.last,
-                    compactions=each.compactions,
-                    running=each.running,
-                    problem=each.problem,
-                )
-            )
-            if len(rows) >= BATCH:
-                yield rows
-                rows = []
-    yield rows
 
 
 def _require_terminal(instead: str) -> None:
@@ -337,72 +313,3 @@ def _agent(setup: Setup, session: Session) -> Agent:
     except BaseException:
         session.close("the agent could not be made")
         raise
-
-
-# -- going on as before ------------------------------------------------------------------------
-
-
-def _settings_on_record(path: Path) -> SessionState:
-    """The state of a session as far as its settings go, read without taking it up."""
-    from thresher.core import events as e
-    from thresher.core.sessions.resume import read
-    from thresher.core.state import SessionState
-
-    state = SessionState()
-    for record in read(path).records:
-        if isinstance(record.event, e.SessionStarted | e.ModelChanged | e.PolicyChanged):
-            state.apply(record)
-    if not state.agent:
-        raise ThresherError(
-            "Not a session",
-            f"{path} has no start of a thresher session that can be read: `thresher sessions` "
-            "lists those that can be resumed.",
-        )
-    return state
-
-
-def _as_before(settings: Settings, state: SessionState, given: dict[str, Any]) -> Settings:
-    from thresher.core.config import Wire
-
-    model, chosen = settings.model, settings.compaction
-    if given.get("model.wire") is None and state.wire in set(Wire):
-        model = msgspec.structs.replace(model, wire=Wire(state.wire))
-    if given.get("model.name") is None and state.model:
-        model = msgspec.structs.replace(model, name=state.model)
-    window = state.budget.window.value if state.budget else None
-    if model.wire is Wire.OFFLINE and model.window is None:
-        model = msgspec.structs.replace(model, window=window)
-    if given.get("compaction.policy") is None and state.policy:
-        flags = {
-            name.rpartition(".")[2]: value
-            for name, value in given.items()
-            if name.startswith("compaction.params.")
-        }
-        chosen = msgspec.structs.replace(
-            chosen, policy=state.policy, params={**state.policy_params, **flags}
-        )
-    return msgspec.structs.replace(settings, model=model, compaction=chosen)
-
-
-def _folder_of(state: SessionState, workspace: Path | None) -> Path:
-    if workspace is not None or not state.cwd:
-        return workspace_of(workspace)
-    folder = Path(state.cwd)
-    if not folder.is_dir():
-        raise ThresherError(
-            "No such folder",
-            f"the session worked in {folder}, which is gone: name another with --workspace.",
-        )
-    return folder
-
-
-def _tell_changes(session: Session, setup: Setup) -> None:
-    """Put on record what is not as it was. The limits follow when the agent begins to work."""
-    from thresher.core import events as e
-
-    state = session.state
-    if setup.model != state.model:
-        session.emit(e.ModelChanged(model=setup.model, previous=state.model))
-    params = msgspec.to_builtins(setup.policy.params)
-    if (setup.policy.name, params) != (state.policy, state.policy_params):
-        session.emit(e.PolicyChanged(policy=setup.policy.name, policy_params=params))

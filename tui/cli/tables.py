@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 
-from thresher.core.text import clean_line
+from thresher.core.text import clean, clean_line
 
 from ..spans import Line, Span, Tone, column, span, wrap
 
@@ -53,7 +53,7 @@ def fields(pairs: Iterable[tuple[str, Cell]], cells: int, indent: str = "") -> l
     lines: list[Line] = []
     for name, (text, tone) in told:
         label = column(name, size, Tone.MUTED)
-        for part in wrap(text, room):
+        for part in wrap(clean(text), room):
             lines.append([span(indent), label, span(GAP), span(part, tone)])
             label = span(" " * size)
     return lines

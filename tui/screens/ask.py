@@ -6,6 +6,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from thresher.core.text import clean_line
+
 from ..plain import PlainStatic
 from .dialog import Dialog
 
@@ -15,8 +17,8 @@ class AskScreen(Dialog[str]):
 
     def __init__(self, title: str, placeholder: str, hint: str = "", value: str = "") -> None:
         super().__init__()
-        self._title = title
-        self._hint = hint
+        self._title = clean_line(title, 200)
+        self._hint = clean_line(hint, 200)
         self._input = Input(value, placeholder=placeholder, compact=True)
         self._input.cursor_blink = False
 

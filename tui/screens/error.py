@@ -10,6 +10,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from thresher.core.text import clean_line
+
 from ..keys import Where, bindings
 from ..plain import PlainStatic
 from ..widgets.reader import Reader
@@ -18,7 +20,7 @@ from ..widgets.reader import Reader
 def told(error: BaseException, path: str = "") -> str:
     """What the user needs to know, in words."""
     kept = (
-        f"The session file is safe: {path} holds everything up to here."
+        f"The session file is safe: {clean_line(path, 300)} holds everything up to here."
         if path
         else "No session file was being written."
     )

@@ -25,12 +25,12 @@ _GAP = 4
 SIGNS: tuple[tuple[str, Tone, str], ...] = (
     ("-", Tone.REMOVED, "removed: the model does not see it any more"),
     ("=", Tone.KEPT, "kept as it was"),
-    ("~", Tone.REWRITTEN, "rewritten: shortened, or replaced by a placeholder"),
+    ("~", Tone.REWRITTEN, "rewritten: cut, or a placeholder"),
     ("+", Tone.INSERTED, "inserted by the compaction"),
     ("\u25cf", Tone.ACCENT, "running now"),
 )
 FIGURES: tuple[tuple[str, Tone, str], ...] = (
-    ("1,234", Tone.STRONG, "reported by the provider, or counted with the model's own vocabulary"),
+    ("1,234", Tone.STRONG, "reported, or counted as the model does"),
     ("~1,234", Tone.STRONG, "estimated from the text"),
     ("?", Tone.STRONG, "not known; nothing is assumed in its place"),
     ("#42", Tone.STRONG, "an entry: the line of the record that made it"),

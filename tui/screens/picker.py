@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 from textual.worker import get_current_worker
 
-from thresher.core.text import clean, clean_line
+from thresher.core.text import clean_line
 
 from .. import figures
 from ..found import from_home
@@ -225,7 +225,7 @@ class PickerScreen(Screen[None]):
         if row is None:
             return
         if row.problem:
-            told = clean(f"{row.path}: {row.problem}")
+            told = clean_line(f"{row.path}: {row.problem}", 600)
             self.notify(told, title="Cannot be read", severity="error", markup=False)
             return
         self.post_message(self.Wanted(row.path))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from thresher.core.context import Context, EntryId
-from thresher.core.text import clean, clean_line
+from thresher.core.text import clean
 from thresher.core.tokens import Usage
 from thresher.core.views import Card, CardStatus
 
 from .. import figures
-from ..spans import Line, Tone, clip, column, line_of, span, spread, width, wrap
+from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, width, wrap
 
 FOLDED = 3
 STREAM_LINES = 4
@@ -61,7 +61,7 @@ def title_line(card: Card, cells: int, *, open: bool) -> Line:
     """Ordinal, trigger and stage; at the right the outcome and the time it took."""
     glyph, tone = _STATUS[card.status]
     name = f"compaction {card.ordinal}" if card.ordinal else "compaction"
-    told = [str(card.trigger).replace("_", " "), clean_line(card.stage, 24)]
+    told = [str(card.trigger).replace("_", " "), cut(card.stage, 24)]
     left: Line = [
         span("▾ " if open else "▸ ", Tone.FAINT),
         span("Σ ", Tone.SUMMARY),
@@ -70,7 +70,7 @@ def title_line(card: Card, cells: int, *, open: bool) -> Line:
     ]
     right: Line = [span(f"{glyph} {card.status}", tone)]
     took = card.ended_at - card.started_at
-    if card.ended_at and card.started_at and took >= 0:
+    if card.ended_at and card.started_at and took > 0:
         right.append(column(figures.seconds(took), 7, Tone.MUTED, right=True))
     return spread(left, right, cells)
 
@@ -94,7 +94,7 @@ def _tokens(card: Card) -> tuple[str, str]:
 def figures_line(card: Card, cells: int) -> Line:
     """Tokens before -> after with their basis, and the counts of items."""
     if running(card) and not (card.removed or card.kept):
-        policy = clean_line(card.policy, 24)
+        policy = cut(card.policy, 24)
         return [span(f"{policy} decides what to keep" if policy else "deciding", Tone.MUTED)]
     if card.status not in (CardStatus.DONE, CardStatus.BROKEN) and not running(card):
         left: Line = [span("the context is unchanged", Tone.MUTED)]
@@ -197,9 +197,9 @@ def facts(card: Card) -> list[tuple[str, str, Tone]]:
         told_attempt = f"! {attempt.model}, {attempt.kind}: {attempt.message}"
         if attempt.next_step:
             told_attempt += f"; then {attempt.next_step}"
-        found.append((f"attempt {attempt.attempt}", told_attempt, Tone.FAILED))
+        found.append((f"attempt {attempt.attempt}", told_attempt, Tone.REMOVED))
     if card.failure_kind:
-        found.append(("failure", card.failure_kind, Tone.FAILED))
+        found.append(("failure", card.failure_kind, Tone.REMOVED))
     if card.next_step:
         found.append(("next", card.next_step, Tone.PLAIN))
     found += [("mark", f"! {text}", Tone.THRESHOLD) for text in card.marks]

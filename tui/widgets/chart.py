@@ -102,18 +102,22 @@ def _tone(point: Point, fires: int | None, limit: int | None) -> Tone:
 
 def _axis(state: SessionState, points: Sequence[Point], size: int, room: int) -> Line:
     cells = [(" ", Tone.PLAIN)] * room
-    if points:
-        for text, at in ((str(points[0].round), 0), (f"{points[-1].round}", None)):
-            start = at if at is not None else (len(points) - 1) * size
-            if start + len(text) <= room:
-                cells[start : start + len(text)] = [(char, Tone.MUTED) for char in text]
+
+    def put(text: str, at: int, tone: Tone) -> None:
+        for offset, char in enumerate(text[: max(0, room - at)]):
+            cells[at + offset] = (char, tone)
+
     for at, point in enumerate(points):
         if point.card < 0:
             continue
         ordinal = state.cards[point.card].ordinal if point.card < len(state.cards) else 0
-        tick = f"▲{ordinal}" if size > 1 and ordinal and len(str(ordinal)) < size else "▲"
-        for offset, char in enumerate(tick[: room - at * size]):
-            cells[at * size + offset] = (char, Tone.SUMMARY)
+        short = ordinal and len(str(ordinal)) < size
+        put(f"▲{ordinal}" if short else "▲", at * size, Tone.SUMMARY)
+    if points:
+        for point, at in ((points[0], 0), (points[-1], (len(points) - 1) * size)):
+            label = str(point.round)
+            if all(char == " " for char, _ in cells[at : at + len(label) + 1]):
+                put(label, at, Tone.MUTED)
     return [span("round ".rjust(GUTTER), Tone.MUTED), *_runs(cells)]
 
 

@@ -15,11 +15,11 @@ from rich.cells import cell_len
 from thresher.core.context import EntryId
 from thresher.core.items import FunctionCall, FunctionCallOutput, Message, Reasoning
 from thresher.core.state import SessionState
-from thresher.core.text import cap_lines, clean, clean_line
+from thresher.core.text import cap_lines, clean
 from thresher.core.views import Card, Fate, Row, RowKind, ToolRun, ToolStatus
 
 from .. import figures
-from ..spans import Line, Tone, clip, column, line_of, span, spread, wrap
+from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
 from .card_lines import facts, figures_lines, summary_lines, title_line
 from .timeline_rows import PARSE_LIMIT, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
 
@@ -140,7 +140,7 @@ def _entry(state: SessionState, row: Row, cells: int) -> list[Line]:
 
 def _tool(state: SessionState, row: Row, cells: int) -> list[Line]:
     run = run_of(state, row)
-    name = clean_line(run.name, 40)
+    name = cut(run.name, 40)
     lines = [_heading(name, _tokens(state, run.call, run.output), cells)]
     failed = run.status is ToolStatus.FAILED
     lines += _fact("status", _status(run), cells, Tone.REMOVED if failed else Tone.PLAIN)
@@ -187,7 +187,7 @@ def _arguments(arguments: str, cells: int) -> list[Line]:
     lines: list[Line] = []
     for name, value in parsed.items():
         told = value if isinstance(value, str) else _json(value)
-        label = clean_line(str(name), 30)
+        label = cut(str(name), 30)
         short = line_of(told, cells)
         if "\n" not in told and cell_len(short) + cell_len(label) + 2 <= cells:
             lines.append([span(f"{label}  ", Tone.MUTED), span(short)])
@@ -214,7 +214,7 @@ def _boundary(state: SessionState, row: Row, cells: int) -> list[Line]:
         for channel, text in state.streams.items():
             if text:
                 remark = f"{len(text):,} characters so far"
-                lines += [*_section(clean_line(channel, 20), remark), *_text(text, cells)]
+                lines += [*_section(cut(channel, 20), remark), *_text(text, cells)]
     return lines
 
 

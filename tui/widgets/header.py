@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from thresher.core.models import Origin
 from thresher.core.state import SessionState, Status
-from thresher.core.text import clean_line
 
-from ..figures import count, thousands
-from ..spans import Line, Tone, span, spread
+from ..figures import count
+from ..spans import Line, Tone, cut, span, spread
 from .lines import Lines
 
 _GLYPHS: dict[Status, tuple[str, Tone]] = {
@@ -20,18 +20,25 @@ _GLYPHS: dict[Status, tuple[str, Tone]] = {
 }
 
 
-def window_words(state: SessionState, *, with_source: bool) -> str:
-    """The window with its source, or that it is unknown and why."""
+def window_words(state: SessionState, cells: int) -> str:
+    """The window with its source in about `cells`, or that it is unknown and why.
+
+    Where the source's own sentence has no room, one word says who states the number.
+    """
     budget = state.budget
+    with_source = cells > 0
     if budget is not None and budget.window.value is not None:
-        source = f" ({clean_line(budget.window.source, 28)})" if with_source else ""
+        told = budget.window.source
+        if len(told) > cells and budget.window.origin is not Origin.UNKNOWN:
+            told = str(budget.window.origin)
+        source = f" ({cut(told, max(10, cells))})" if with_source else ""
         return f"window {budget.window.value:,}{source}"
     if state.window is not None:
         return f"window {state.window:,}" + (" (session)" if with_source else "")
     if not with_source or not state.session_id:
         return "window unknown"
     why = budget.window.source if budget is not None else "not in the session"
-    return f"window unknown ({clean_line(why, 40)})"
+    return f"window unknown ({cut(why, 40)})"
 
 
 def header_line(state: SessionState, width: int, behind: int = 0) -> Line:
@@ -45,22 +52,18 @@ def header_line(state: SessionState, width: int, behind: int = 0) -> Line:
         status = [span("! breaker open", Tone.FAILED), dot, *status]
     facts: Line = []
     if state.model:
-        facts += [span(clean_line(state.model, 28)), dot]
-    facts += [span(window_words(state, with_source=width >= 110), Tone.MUTED), dot]
+        facts += [span(cut(state.model, 28)), dot]
+    facts += [span(window_words(state, max(0, width - 92) if width >= 110 else 0), Tone.MUTED), dot]
     if state.policy:
-        facts += [span("policy ", Tone.MUTED), span(clean_line(state.policy, 20)), dot]
-    title = clean_line(state.title or state.session_id or "no session yet", 60)
+        facts += [span("policy ", Tone.MUTED), span(cut(state.policy, 20)), dot]
+    title = cut(state.title or state.session_id or "no session yet", 60)
     left: Line = [span(title, Tone.STRONG)]
     if width >= 100:
-        known = [clean_line(state.session_id, 20)] if state.title else []
-        known += [clean_line(state.agent, 20)] if state.agent else []
+        named = state.title and (width >= 140 or len(state.session_id) <= 12)
+        known = [cut(state.session_id, 26)] if named else []
+        known += [cut(state.agent, 20)] if state.agent else []
         left.append(span("  " + "  ".join(known), Tone.MUTED))
     return spread(left, [*(facts if width >= 60 else []), *status], width)
-
-
-def turn_words(state: SessionState) -> str:
-    """Where the session stands, for titles of exports and the like."""
-    return f"turn {thousands(state.turn)}, round {thousands(state.rounds)}"
 
 
 class SessionHeader(Lines):

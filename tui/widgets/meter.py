@@ -14,10 +14,9 @@ from rich.cells import cell_len
 from thresher.core.compaction.policy import Mark
 from thresher.core.items import Kind
 from thresher.core.state import SessionState
-from thresher.core.text import clean_line
 
 from ..figures import figure, mark, percent, scope
-from ..spans import Line, Tone, clip, pad, span, spread, width
+from ..spans import Line, Tone, clip, cut, pad, span, spread, width
 from .lines import Lines
 
 Part = tuple[str, str, tuple[Kind, ...], Tone, Tone]
@@ -138,7 +137,7 @@ def figure_line(
     if cells >= 90 and limit is not None:
         left.append(span(f", {scope(shown)}", Tone.MUTED))
     right: Line = []
-    if state.overflow is not None:
+    if state.overflow is not None and (limit is None or size > limit):
         used, most = state.overflow.used, state.overflow.limit
         told = f" at {used:,}" if used else ""
         told += f", its limit is {most:,}" if most else ""
@@ -148,7 +147,7 @@ def figure_line(
     elif limit is None:
         why = state.budget.window.source if state.budget is not None else "not in the session"
         short = "no share, no threshold: window unknown"
-        long = f"{short}, {clean_line(why, 60)}"
+        long = f"{short}, {cut(why, 60)}"
         told = long if cell_len(long) <= cells - width(left) - 2 else short
         right = [span(told, Tone.THRESHOLD)] if state.session_id else []
     else:
@@ -163,17 +162,15 @@ def ruler_line(state: SessionState, marks: Sequence[Mark], cells: int) -> Line:
     limit, scale = scale_of(state)
     if limit is None or scale is None:
         return []
-    labels = [
-        (item.tokens, f"{clean_line(item.name, 20)} {item.tokens:,}", item.source, Tone.THRESHOLD)
-        for item in marks
-    ]
+    labels = [(item.tokens, cut(item.name, 20), item.source, Tone.THRESHOLD) for item in marks]
     if scale > limit:
-        labels.append((limit, f"limit {limit:,}", "", Tone.MUTED))
+        labels.append((limit, "limit", "", Tone.MUTED))
     line: Line = []
     used = 0
-    for place, text, source, tone in sorted(labels):
+    for place, name, source, tone in sorted(labels):
+        text = f"{name} {place:,}"
         at = min(cells - 1, round(place * cells / scale))
-        long = f"{text} ({clean_line(source, 40)})" if source and cells >= 100 else text
+        long = f"{text} ({cut(source, 40)})" if source not in ("", name) and cells >= 100 else text
         for told in dict.fromkeys((long, text)):
             label: Line = [span("▲ ", tone), span(told, Tone.MUTED)]
             size = width(label)

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from thresher.core.models import ModelLimits, resolve
 from thresher.core.state import SessionState
-from thresher.core.text import clean_line
 from thresher.core.tokens import Usage
 from thresher.core.views import CardStatus
 
 from .. import figures
-from ..spans import Line, Tone, clip, column, span, width
+from ..spans import Line, Tone, clip, column, cut, span, width
 from .lines import Lines
 
 
@@ -98,10 +97,10 @@ def _summariser(state: SessionState) -> Tile:
     usage = state.summariser_usage
     if usage is None:
         offline = [card.summariser for card in state.cards if card.summariser is not None]
-        note = clean_line(offline[-1].model, 24) if offline else ""
+        note = cut(offline[-1].model, 24) if offline else ""
         return Tile("summariser", "0" if not state.compactions or offline else "?", note)
     price = summariser_price(state)
-    told = figures.dollars(price) if price is not None else "price unknown"
+    told = figures.dollars(price) if price is not None else f"price {figures.UNKNOWN}"
     return Tile("summariser", figures.thousands(usage.total), f"tokens, {told}")
 
 

@@ -14,15 +14,14 @@ import msgspec
 from thresher.core.context import EntryId
 from thresher.core.items import FunctionCall
 from thresher.core.state import SessionState
-from thresher.core.text import clean_line
 from thresher.core.tokens import Basis
 from thresher.core.views import Fate, Row, RowKind, ToolRun, ToolStatus
 
 from .. import figures
-from ..spans import Line, Tone, clip, column, line_of, span, spread, width
+from ..spans import Line, Tone, clip, column, cut, ending, line_of, span, spread, width
 
 ID_CELLS = 6
-NAME_CELLS = 11
+NAME_CELLS = 12
 TOKEN_CELLS = 8
 TEXT_AT = ID_CELLS + NAME_CELLS + 6
 """The cell at which texts begin; everything that is indented, is indented to here."""
@@ -118,7 +117,7 @@ def row_lines(state: SessionState, row: Row, index: int, cells: int) -> list[Lin
             line = [*title, span(rule, Tone.RULE)]
             return [[], line] if index else [line]
         case RowKind.TURN_END:
-            told = f"turn {row.number} {clean_line(row.text, 40)}".strip()
+            told = f"turn {row.number} {cut(row.text, 40)}".strip()
             return [_framed("", "", Tone.PLAIN, "", [span(told, Tone.FAINT)], [], cells)]
         case RowKind.ROUND:
             told = reported_in(state, row.number)
@@ -176,13 +175,13 @@ def _tool_line(state: SessionState, row: Row, cells: int) -> Line:
     right: Line = []
     if run.exit_code:
         right.append(span(f"exit {run.exit_code}", Tone.MUTED if gone else Tone.REMOVED))
-    took = figures.seconds(run.seconds) if run.seconds or run.output is not None else ""
+    took = figures.seconds(run.seconds) if run.seconds else ""
     right.append(column(took, 7, Tone.MUTED, right=True))
     right.append(
         column(tokens_of(state, run.call, run.output), TOKEN_CELLS, Tone.MUTED, right=True)
     )
     return _framed(
-        mark, glyph, Tone.MUTED if gone else tone, clean_line(run.name, NAME_CELLS + 1),
+        mark, glyph, Tone.MUTED if gone else tone, cut(run.name, NAME_CELLS),
         [span(text, Tone.MUTED if gone else Tone.PLAIN)], right, cells,
         id=str(shown) if shown is not None else "", mark_tone=mark_tone,
     )  # fmt: skip
@@ -219,7 +218,7 @@ def stream_line(state: SessionState, cells: int) -> Line | None:
         streamed = state.streams.get(channel, "")
         if streamed:
             room = max(8, cells - TEXT_AT - 2)
-            tail = clean_line(streamed[-room:], room)
+            tail = ending(line_of(streamed[-room:], room), room)
             body = Tone.PLAIN if channel == "assistant" else Tone.MUTED
             text: Line = [span(tail, body), span("▏", Tone.ACCENT)]
             return clip(_framed("", glyph, tone, channel, text, [], cells), cells)

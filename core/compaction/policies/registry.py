@@ -10,6 +10,8 @@ import msgspec
 from ...errors import ThresherError
 from ..policy import Policy
 from .keep_all import KeepAll
+from .maf_dotnet import MafDotnet
+from .maf_python import MafPython
 from .teaching import Teaching
 
 
@@ -24,6 +26,8 @@ class _Registered(Policy, Protocol):
 _POLICIES: tuple[type[_Registered], ...] = (
     Teaching,
     KeepAll,
+    MafDotnet,
+    MafPython,
 )
 
 

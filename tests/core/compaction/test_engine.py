@@ -512,7 +512,7 @@ async def test_files_are_read_again_and_the_provider_compacts_where_that_is_set_
     async def reread(ask: Reread) -> Files:
         return Files(tuple((path, "text") for path in ask.paths))
 
-    async def remote(items: tuple[Item, ...]) -> Summary:
+    async def remote(ask: CompactRemotely, pass_id: str) -> Summary:
         return Summary("", "m", encrypted="sealed")
 
     def plan(situation: Situation) -> Generator[Step, Answer, None]:

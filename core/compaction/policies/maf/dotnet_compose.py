@@ -129,6 +129,3 @@ def _context_window(given: Arguments, limits: Limits) -> Strategy:
     if window is None:
         return _Unknown()
     return ContextWindow(window, max_output, tool_share=tool, truncation_share=truncation)
-
-
-

@@ -105,7 +105,7 @@ def content_bytes(content: Content) -> int:
         case Text(text=text):
             return _bytes(text)
         case Thought(text=text, protected=protected):
-            return _bytes(text) + _bytes(protected)
+            return _bytes(text or "") + _bytes(protected)
         case Call(id=id, name=name, arguments=arguments):
             return _bytes(id) + _bytes(name) + _argument_bytes(arguments)
         case Result(call_id=id, text=text):

@@ -14,9 +14,9 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """Reasoning: readable text, and what the provider sealed (`protected`)."""
+    """Reasoning: readable text (None: there is none), and what the provider sealed."""
 
-    text: str = ""
+    text: str | None = None
     protected: str = ""
 
 

@@ -1,0 +1,1 @@
+"""The layers of the HarnessX policy, one idea a file. They decide; `harnessx` says it."""

@@ -116,8 +116,8 @@ class Situation(msgspec.Struct, frozen=True):
     never one from before the last compaction. `since_usage` estimates the entries added after it.
     `focus` is the user's wish for a manual compaction. At OVERFLOW, `refused_size` and
     `refused_limit` are the tokens the provider counted and those it takes, where it said so.
-    `memory` is the policy's own small state, as folded from the journal. `fresh` are the harness's own items (environment, instructions)
-    for policies that insert them anew.
+    `memory` is the policy's own small state, as folded from the journal. `fresh` are the harness's
+    own items (environment, instructions) for policies that insert them anew.
     """
 
     moment: Moment

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from thresher.core.items import CompactionSummary
 from thresher.core.sessions.resume import read, resume
 from thresher.core.state import SessionState
 
+from ..command_line import environment, program
 from ..loopback import Call, Hang, Reply, Request, in_thread
 
 STEPS = [
@@ -48,13 +48,13 @@ class Model:
         return Reply(f"Step {self.done}.", calls=STEPS[self.done - 1])
 
 
-def thresher(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+def thresher(*arguments: str, **more: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "thresher.tui", *arguments],
+        program(*arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **environment},
+        env=environment(**more),
         start_new_session=True,
     )
 

@@ -218,10 +218,11 @@ class HarnessX:
         gone = [context.entries[at] for at in found.gone]
         newest = _newest_user(context)
         loses = newest is not None and newest in found.gone
-        before = f", {found.count} with earlier ones" if found.count != found.now else ""
+        before = f", {found.total} with earlier ones" if found.total != found.now else ""
+        chars = sum(len(entry.item.text) for entry in gone)
         reason = (
-            f"{_messages(context)} are above {p.snip_above}: {found.now} from the middle go{before} "
-            f"({gone[0].id} to {gone[-1].id}, {sum(len(e.item.text) for e in gone):,} characters)"
+            f"{_messages(context)} are above {p.snip_above}: {found.now} from the middle go"
+            f"{before} ({gone[0].id} to {gone[-1].id}, {chars:,} characters)"
         )
         if loses and newest is not None:
             reason += f", and with them the user's newest message {context.entries[newest].id}"
@@ -240,7 +241,7 @@ class HarnessX:
         new = sum(len(item.output) for item in replaced.values())
         reason = (
             f"All but the newest {p.keep_results} results: {len(replaced)} of more than "
-            f"{p.micro_above} characters become a line each (#{ids}; {old:,} -> {new:,} characters)."
+            f"{p.micro_above} characters become a line each (#{ids}; {old:,} -> {new:,})."
         )
         edit = Edit(stage=MICRO, reason=reason, segments=_with(context, replaced))
         return _after((yield edit), context)
@@ -283,9 +284,10 @@ class HarnessX:
 
     def _reactive(self, situation: Situation) -> Plan:
         context, p = situation.context, self.params
-        here, done = f"{situation.turn}.{situation.round}", 0
+        done = 0
         match situation.memory.get(_RETRIED):
-            case [str(where), int(times)] if where == here:
+            # The refused request is the very one that was sent after the last reactive compaction.
+            case [int(round), int(times)] if situation.round - round <= 1:
                 done = times
         refused = f"The provider refused {_messages(context)} as too long"
         if done >= p.reactive_retries:
@@ -300,7 +302,7 @@ class HarnessX:
             cut = len(context)
         kept = range(cut, len(context))
         words = f"{refused}; the last {len(kept)} items stay (retry {done + 1})."
-        memory = {_RETRIED: [here, done + 1]}
+        memory = {_RETRIED: [situation.round, done + 1]}
         yield from self._history(situation, context, REACTIVE, words, kept, memory)
 
     def _history(
@@ -310,7 +312,7 @@ class HarnessX:
         reason: str,
         words: str,
         kept: Sequence[int] = (),
-        memory: dict[str, list[str | int]] | None = None,
+        memory: dict[str, list[int]] | None = None,
     ) -> Plan:
         p = self.params
         stage = REACTIVE if reason == REACTIVE else HISTORY

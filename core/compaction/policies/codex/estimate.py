@@ -96,10 +96,10 @@ def sealed_part_bytes(base64: str) -> int:
 def item_bytes(item: Item) -> int:
     """Bytes of one history item."""
     match item:
-        case Message(content=str(text)):
-            return utf8_bytes(text)
-        case Message(content=parts):
-            return sum(_part_bytes(part) for part in parts if not isinstance(part, str))
+        case Message(content=content):
+            if isinstance(content, str):
+                return utf8_bytes(content)
+            return sum(map(_part_bytes, content))
         case FunctionCall():
             return call_bytes(item.name, item.namespace, item.arguments)
         case FunctionCallOutput():

@@ -11,13 +11,13 @@ from .chat import chat_messages, tail_start, unpaired
 
 
 class Snip(NamedTuple):
-    """What to do: the new order, and how many messages it leaves out (`count` with those that
+    """What to do: the new order, and how many messages it leaves out (`total` with those that
     earlier snips left out, `now` without them)."""
 
     segments: tuple[Segment, ...]
     gone: tuple[int, ...]
     now: int
-    count: int
+    total: int
 
 
 def snip(context: Context, *, most: int, head: int, tail: int) -> Snip | str:
@@ -41,13 +41,13 @@ def snip(context: Context, *, most: int, head: int, tail: int) -> Snip | str:
     staying = sorted({*range(len(items))} - {*gone})
     if not unpaired([items[at] for at in staying]) <= unpaired(items):  # rule e
         return "it would tear a call from its result, so it is undone"
-    count = sum(number or 1 for number in markers)
+    total = sum(number or 1 for number in markers)
     before = [at for at in staying if at < messages[start].start]
     after = [at for at in staying if at >= messages[start].start]
     segments: list[Segment] = [*context.keep(before)]
-    segments.append(Inserted(marker(count), context.span(context.entries[at].id for at in gone)))
+    segments.append(Inserted(marker(total), context.span(context.entries[at].id for at in gone)))
     segments.extend(context.keep(after))
-    return Snip(tuple(segments), gone, sum(not number for number in markers), count)
+    return Snip(tuple(segments), gone, sum(not number for number in markers), total)
 
 
 def marker(count: int) -> Message:

@@ -114,7 +114,8 @@ class SessionState:
         """Tokens of all answered requests of turns."""
         self.overflows = 0
         self.refused = False
-        """A request of a turn was refused as too long, and nothing was reported since."""
+        """The context was refused as too long, by a turn's request or by every request of a failed
+        compaction, and nothing was reported since."""
         self.last_growth: list[int] = []
         self.summariser_usage: Usage | None = None
         self.summariser_calls = 0
@@ -390,6 +391,8 @@ class SessionState:
                 if isinstance(event, e.CompactionFailed) and event.outcome is not e.Outcome.ABORTED:
                     self.failures += 1
                     self.failed_stage = event.stage
+                    if event.kind == "overflow":
+                        self._refuse()
             case e.HistoryCompacted():
                 return self._compacted(record, event)
             case _:
@@ -475,6 +478,11 @@ class SessionState:
         self.first_usage, self.refused = None, False
         self._sums.reported(len(self._entries))
 
+    def _refuse(self) -> None:
+        """The provider does not take the context as it is."""
+        self.overflows += 1
+        self.refused = True
+
     def _enter(self, after: Context) -> None:
         """Make this the context, whose entries may be new."""
         for entry in after:
@@ -523,8 +531,7 @@ class SessionState:
             case e.ContextOverflowed():
                 self.overflow = event
                 if event.purpose is e.Purpose.TURN:
-                    self.overflows += 1
-                    self.refused = True
+                    self._refuse()
                 self._row(RowKind.ERROR, record, text=f"context overflow: {event.message}")
             case e.UnannouncedReduction():
                 self._row(RowKind.NOTE, record, text=event.explanation)

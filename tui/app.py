@@ -47,7 +47,7 @@ class ThresherApp(ThemedApp):
 
     TITLE = "thresher"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.APP)
-    CSS_PATH = "styles/app.tcss"
+    CSS_PATH = Path(__file__).parent / "styles" / "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (NARROW, "normal"), (WIDE, "wide")]
     COMMANDS = {Commands}
 

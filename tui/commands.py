@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -14,10 +14,29 @@ from thresher.core.text import clean_line
 
 from .keys import KEYS, Group, Key, Where
 from .model import ConsoleModel
+from .opening import Opened
 
-if TYPE_CHECKING:
-    from .app import ThresherApp
-    from .opening import Opened
+
+@runtime_checkable
+class Host(Protocol):
+    """The app, as far as its commands need it."""
+
+    @property
+    def model(self) -> ConsoleModel | None: ...
+
+    @property
+    def opened(self) -> Sequence[Opened]: ...
+
+    @property
+    def shown(self) -> Opened | None: ...
+
+    def go_to(self, opened: Opened) -> None: ...
+
+    def search_themes(self) -> None: ...
+
+    def action_save_picture(self) -> None: ...
+
+    async def run_action(self, action: str) -> bool: ...
 
 
 class Command(NamedTuple):
@@ -51,7 +70,7 @@ def makes_sense(key: Key, screen: Screen[object], model: ConsoleModel | None) ->
             return True
 
 
-def commands(app: ThresherApp, screen: Screen[object]) -> Iterator[Command]:
+def commands(app: Host, screen: Screen[object]) -> Iterator[Command]:
     """All entries for this screen in this state, in the order of the groups."""
     model = app.model if _place(screen) is Where.CONSOLE else None
     for group in Group:
@@ -83,11 +102,11 @@ def _place(screen: Screen[object]) -> Where | None:
     return Where.PICKER if isinstance(screen, PickerScreen) else None
 
 
-def _runner(target: ThresherApp | Screen[object], action: str) -> Callable[[], object]:
+def _runner(target: Host | Screen[object], action: str) -> Callable[[], object]:
     return lambda: target.run_action(action)
 
 
-def _goer(app: ThresherApp, opened: Opened) -> Callable[[], object]:
+def _goer(app: Host, opened: Opened) -> Callable[[], object]:
     return lambda: app.go_to(opened)
 
 
@@ -96,11 +115,8 @@ class Commands(Provider):
 
     @property
     def _all(self) -> Iterator[Command]:
-        # Late: the app's own module names this one.
-        from .app import ThresherApp
-
         app = self.app
-        return commands(app, self.screen) if isinstance(app, ThresherApp) else iter(())
+        return commands(app, self.screen) if isinstance(app, Host) else iter(())
 
     async def discover(self) -> Hits:
         """Everything that makes sense now."""

@@ -7,16 +7,15 @@ a bus, exactly as from a live agent. Token figures are estimates until a thread 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from thresher.core.bus import EventBus
 from thresher.core.compaction.policy import Mark
 from thresher.core.errors import ThresherError
-from thresher.core.events import Record
 from thresher.core.history import History
 from thresher.core.items import Item
 from thresher.core.state import SessionState
@@ -24,6 +23,7 @@ from thresher.core.state import SessionState
 from .model import ConsoleModel, Feed
 
 if TYPE_CHECKING:
+    from thresher.core.sources.base import Tail
     from thresher.core.tokens import Counter
 
 POLL_SECONDS = 0.25
@@ -69,57 +69,11 @@ class Opened:
             await closing()
 
 
-class Tail(Protocol):
-    """A session file: `more` gives what was not given before. Blocking."""
-
-    def more(self) -> Iterator[Record]:
-        """The records since the last call."""
-        ...
-
-
 def tail_of(path: Path) -> Tail:
     """The tail for the format of a file. Raises ThresherError when it is none that is known."""
-    from thresher.core.sources.detect import Format, require_known
+    from thresher.core.sources.registry import open_source
 
-    if path.is_dir():
-        return JournalTail(path)
-    match require_known(path):
-        case Format.THRESHER:
-            return JournalTail(path)
-        case Format.CODEX:
-            from thresher.core.sources.codex_tail import CodexTail
-
-            return CodexTail(path)
-        case other:
-            raise ThresherError("Unknown format", f"{path}: {other} cannot be shown yet.")
-
-
-class JournalTail:
-    """One of our own journals, which another process may still be writing."""
-
-    def __init__(self, path: Path) -> None:
-        from thresher.core.sessions.journal import located
-
-        self.path = located(path)
-        self._offset = 0
-        self._line = 0
-        self._after = -1
-
-    def more(self) -> Iterator[Record]:
-        """The whole lines since the last call; one that is still being written waits."""
-        from thresher.core.sessions.journal import BadLine, scan
-
-        at = 0.0
-        found = scan(self.path, offset=self._offset, line=self._line, after=self._after)
-        for scanned in found:
-            if scanned.torn:
-                return
-            record = scanned.found
-            if isinstance(record, BadLine):
-                record = Record(self._after + 1, at, record.problem())
-            self._offset, self._line, self._after = scanned.end, scanned.line + 1, record.n
-            at = record.at
-            yield record
+    return open_source(path).tail()
 
 
 async def open_file(path: Path, *, follow: bool = True, count: bool = True) -> Opened:

@@ -36,13 +36,16 @@ Cut = Callable[[Sequence[e.Record]], int]
 """How many records of a session are in view."""
 
 
+LAST = 0
+
+
 def whole(records: Sequence[e.Record]) -> int:
     """All of them."""
     return len(records)
 
 
 def before(kind: type[e.Event], number: int = 1) -> Cut:
-    """Up to the event of this kind with this number, without it."""
+    """Up to the event of this kind with this number (LAST: the last one), without it."""
 
     def cut(records: Sequence[e.Record]) -> int:
         at = [i for i, record in enumerate(records) if isinstance(record.event, kind)]
@@ -79,15 +82,18 @@ class Scene:
         return self.session is None or (SESSIONS / f"{self.session}.jsonl.gz").is_file()
 
 
+DONE = before(e.SessionFinished)
+"""All that the agent did."""
+
 SCENES: tuple[Scene, ...] = (
     Scene("picker", None),
-    Scene("near-threshold", DEMO, cut=before(e.CompactionStarted)),
+    Scene("near-threshold", DEMO, cut=before(e.UsageReported, LAST)),
     Scene("compacting", DEMO, cut=after(e.CompactionStarted)),
-    Scene("card-open", DEMO, cut=after(e.HistoryCompacted), keys=("escape", "e")),
-    Scene("narrow", DEMO, size=(80, 24)),
-    Scene("wide", DEMO, size=(160, 48)),
-    Scene("light", DEMO, theme="thresher-light"),
-    Scene("rewound", DEMO, keys=("escape", "left_square_bracket", "left_square_bracket")),
+    Scene("card-open", DEMO, cut=after(e.HistoryCompacted), keys=("tab", "e")),
+    Scene("narrow", DEMO, size=(80, 24), cut=DONE),
+    Scene("wide", DEMO, size=(160, 48), cut=DONE, keys=("tab", "e")),
+    Scene("light", DEMO, theme="thresher-light", cut=DONE),
+    Scene("rewound", DEMO, cut=DONE, keys=("tab", "left_square_bracket", "left_square_bracket")),
     Scene("codex", CODEX, live=False),
     Scene("codex-narrow", CODEX, size=(80, 24), live=False),
     Scene(

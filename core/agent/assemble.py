@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,10 @@ from .asking import Asker, Retrying, fixed_size
 from .calls import Batch, RecordingApprover
 from .delegate import CompactTool, TaskTool
 from .loop import Agent, LoopSettings, TurnOutcome
-from .tools.base import ToolContext
+from .policy_tools import WithPolicyTools
+from .remote import RemoteCompactor
+from .rereading import rereading
+from .tools.base import Tool, ToolContext
 from .tools.cap import OutputCap
 from .tools.registry import builtin_tools
 from .tools.workspace import Workspace
@@ -120,6 +124,7 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
     measure = LateMeasure(setup.model)
     dialect = Dialect.RESPONSES if setup.gateway.wire == "responses" else Dialect.CHAT
     compaction = setup.settings.compaction
+    workspace = Workspace(setup.workspace)
     engine = Engine(
         session,
         setup.policy,
@@ -134,10 +139,20 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
         ),
         measure=measure,
         store=FileStore(session.outputs),
+        reread=rereading(workspace),
+        remote=RemoteCompactor(
+            session,
+            setup.gateway,
+            model=setup.model,
+            measure=measure,
+            retrying=setup.retrying,
+        ),
     )
     read_only = setup.settings.agent.approval == "read-only"
     extra = () if subagent else (CompactTool(), TaskTool(_Delegation(setup, session)))
-    tools = builtin_tools(read_only, extra)
+    tools: Mapping[str, Tool] = builtin_tools(read_only, extra)
+    if not subagent:
+        tools = WithPolicyTools(tools, engine, setup.model)
     approver = RecordingApprover(session, setup.approver) if setup.approver else None
     mode = Mode(setup.settings.agent.approval.replace("-", "_"))
     batch = Batch(
@@ -145,7 +160,7 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
         engine,
         tools,
         ToolContext(
-            workspace=Workspace(setup.workspace),
+            workspace=workspace,
             outputs_dir=session.outputs,
             stream=lambda _: None,
             cap=setup.cap,

@@ -142,8 +142,14 @@ class Agent:
     async def _turn(self, turn: int, text: str) -> None:
         self.engine.new_turn()
         self.begin()
-        await self._offer(Moment.TURN_START)
-        self.session.emit(e.ItemAppended(item=user(text), turn=turn))
+        said = e.ItemAppended(item=user(text), turn=turn)
+        try:
+            await self._offer(Moment.TURN_START)
+        except StopTurn:
+            # What the user said is on record, also where a system gives up the turn before it.
+            self.session.emit(said)
+            raise
+        self.session.emit(said)
         guard = RepeatGuard()
         for round in range(1, self.settings.max_rounds + 1):
             reply = await self._request(turn, round)

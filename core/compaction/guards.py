@@ -37,6 +37,8 @@ class FaultKind(StrEnum):
     NEWEST_USER_LOST = "newest_user_lost"
     GREW = "grew"
     NOTHING = "nothing"
+    FAITHFUL = "faithful"
+    """The edit itself says that it reproduces a fault of its system."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -56,6 +58,8 @@ def check(
     if _system_lost(context, change):
         words = f"the system message {context.entries[0].id} would be lost from the head"
         found.append(Fault(FaultKind.SYSTEM_LOST, words))
+    if edit.fault:
+        found.append(Fault(FaultKind.FAITHFUL, f"a fault of the system itself: {edit.fault}"))
     newest = _newest_user(context)
     if newest is not None and not edit.drops_newest_user and _gone(newest, change):
         words = f"the newest user message {newest.id} would be lost"

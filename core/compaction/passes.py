@@ -238,6 +238,9 @@ class Pass:
             self._paid = False
         if kinds == {FaultKind.NOTHING}:
             self._tell.skipped(Outcome.NO_OP, words, before, after)
+        elif FaultKind.FAITHFUL in kinds:
+            # The system's failure itself has been told; leaving its consequence out is none.
+            self._tell.skipped(Outcome.NO_OP, f"refused: {words}", before, after)
         elif kinds == {FaultKind.GREW}:
             self._tell.skipped(Outcome.GREW, words, before, after)
         else:

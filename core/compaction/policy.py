@@ -97,9 +97,10 @@ class Measure(Protocol):
 class Account(msgspec.Struct, frozen=True):
     """What the providers reported over the whole session, for systems that reckon with it.
 
-    `turns` and `summaries` are the totals of all answered requests of that purpose, in tokens;
-    `overflows` counts requests of turns that were refused as too long. `refused` says that one was
-    since the last report of this window, `first` is the first report of this window.
+    `turns` and `summaries` are the totals of all answered requests of that purpose, in tokens.
+    `overflows` counts how often the context was refused as too long: by a turn's request, or by
+    every request of a failed compaction. `refused` says that this was since the last report of
+    this window; `first` is the first report of this window.
     """
 
     turns: int = 0
@@ -266,6 +267,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     `memory` is merged into the policy's state when the edit is applied. `output` replaces the
     fresh output at the TOOL_OUTPUT moment, where `segments` stays empty. `drops_newest_user` says
     that the system itself lets the newest user message go here; without it a guard refuses that.
+    `fault` says that this edit is a known fault of the system, and which: a guard objects to it.
     `phase` is the system's own word for the moment.
     """
 
@@ -277,6 +279,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, Any] = {}
     output: FunctionCallOutput | None = None
     drops_newest_user: bool = False
+    fault: str = ""
     phase: str = ""
 
 

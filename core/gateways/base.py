@@ -50,6 +50,16 @@ class ModelReply(msgspec.Struct, frozen=True):
     response_id: str = ""
 
 
+class Sealed(msgspec.Struct, frozen=True):
+    """A history that the provider compacted: one sealed item, whose contents only it can read, and
+    what that cost."""
+
+    encrypted: str
+    usage: Usage | None = None
+    model: str = ""
+    response_id: str = ""
+
+
 class TextDelta(msgspec.Struct, frozen=True):
     """A piece of the answer's text."""
 

@@ -27,11 +27,13 @@ from .base import (
     GatewayError,
     ModelReply,
     ModelRequest,
+    Sealed,
     StopReason,
     StreamPart,
     TextDelta,
 )
 from .offline_plan import Step, View, plan
+from .offline_seal import seal
 from .offline_summary import Memory, remember, write
 from .offline_survey import survey
 from .offline_transcript import of_items, of_summary_request
@@ -96,6 +98,19 @@ class OfflineGateway:
         used = await self._admit(request)
         return await self._deliver(request, await self._answer(request), used)
 
+    def compaction_messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        """The conversation that is compacted."""
+        return self.wire_messages(request)
+
+    async def compact_remotely(self, request: ModelRequest) -> Sealed:
+        """Play a provider that compacts by itself. Raises GatewayError above the window."""
+        used = await self._admit(request)
+        text = self._fitted(remember(of_items(request.items)), MAX_OUTPUT)
+        self._served += 1
+        written = self._tokens.text(text) if self._tokens else 0
+        usage = Usage(used, written, total_tokens=used + written)
+        return Sealed(seal(text), usage, MODEL, f"offline-{self._served}")
+
     async def limits(self, model: str) -> EndpointLimits | None:
         """Its window and the size of its answers."""
         return EndpointLimits(self.window, MAX_OUTPUT, "the offline stand-in's own limits")
@@ -142,8 +157,10 @@ class OfflineGateway:
 
     def _summary(self, request: ModelRequest) -> str:
         memory = remember(of_summary_request(request.items))
+        return self._fitted(memory, min(MAX_OUTPUT, request.max_output or MAX_OUTPUT))
+
+    def _fitted(self, memory: Memory, room: int) -> str:
         text = write(memory)
-        room = min(MAX_OUTPUT, request.max_output or MAX_OUTPUT)
         while self._tokens and self._tokens.text(text) > room and memory.findings:
             # The oldest go first: they are the ones that later findings build on.
             memory = msgspec.structs.replace(memory, findings=memory.findings[1:])

@@ -23,6 +23,7 @@ from ..items import (
     OtherItem,
     Role,
 )
+from .offline_seal import unseal
 
 
 class Who(StrEnum):
@@ -73,7 +74,8 @@ def of_items(items: Iterable[Item]) -> list[Entry]:
                 name, given = (call.tool, call.arguments) if call else (item.name, {})
                 entries.append(Entry(Who.OUTPUT, item.output, name, given))
             case CompactionSummary():
-                entries.append(Entry(Who.SUMMARY, item.text))
+                text = unseal(item.encrypted) if item.opaque else item.text
+                entries.append(Entry(Who.SUMMARY, text))
             case OtherItem():
                 entries.append(Entry(Who.HARNESS, item.text))
     return entries

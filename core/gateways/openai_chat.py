@@ -128,11 +128,13 @@ def chat_messages(items: Sequence[Item], instructions: str = "") -> list[dict[st
     """The items as the `messages` array.
 
     A call is attached to the assistant message directly before it, else to a new one without
-    content. An output stands behind the message that holds its call, also when something else came
-    between: the protocol allows nothing there. Reasoning has no place in this protocol.
+    content; a summary made no calls, whoever's words it is. An output stands behind the message
+    that holds its call, also when something else came between: the protocol allows nothing there.
+    Reasoning has no place in this protocol.
     """
     blocks: list[list[dict[str, Any]]] = []
     block_of_call: dict[str, list[dict[str, Any]]] = {}
+    summary: list[dict[str, Any]] | None = None
     if instructions:
         blocks.append([{"role": "system", "content": instructions}])
     for item in items:
@@ -140,7 +142,8 @@ def chat_messages(items: Sequence[Item], instructions: str = "") -> list[dict[st
             case Message():
                 blocks.append([_message(item)])
             case FunctionCall():
-                if not blocks or blocks[-1][-1]["role"] != "assistant":
+                said = blocks[-1] if blocks and blocks[-1] is not summary else None
+                if said is None or said[-1]["role"] != "assistant":
                     blocks.append([{"role": "assistant", "content": None}])
                 blocks[-1][0].setdefault("tool_calls", []).append(
                     {
@@ -159,7 +162,8 @@ def chat_messages(items: Sequence[Item], instructions: str = "") -> list[dict[st
                     block.append(message)
             case CompactionSummary():
                 text = left_out("sealed compaction summary") if item.opaque else item.text
-                blocks.append([{"role": item.role.value, "content": text}])
+                summary = [{"role": item.role.value, "content": text}]
+                blocks.append(summary)
             case OtherItem():
                 text = item.text or left_out(item.type)
                 blocks.append([{"role": "user", "content": text}])

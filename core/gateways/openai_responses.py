@@ -31,9 +31,12 @@ from ..items import (
 from . import errors
 from .base import (
     EndpointLimits,
+    ErrorKind,
+    GatewayError,
     ModelReply,
     ModelRequest,
     ReasoningDelta,
+    Sealed,
     StopReason,
     StreamPart,
     TextDelta,
@@ -79,6 +82,32 @@ class ResponsesGateway:
         answer = await self._connection.send("/responses", self._body(request, stream=False))
         return read_response(answer, self._connection.place)
 
+    def compaction_messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        """The `input` array of a request for a compaction."""
+        return self.wire_messages(_with_trigger(request))
+
+    async def compact_remotely(self, request: ModelRequest) -> Sealed:
+        """Let the provider compact the conversation: the same request as any, and one more item
+        that asks for it (as Codex 0.171.0 sends it to OpenAI's and Azure's endpoints).
+
+        Of the answer only the sealed item counts. Raises GatewayError, also when the answer holds
+        none or more than one.
+        """
+        reply: ModelReply | None = None
+        async for part in self.stream(_with_trigger(request)):
+            if isinstance(part, ModelReply):
+                reply = part
+        items = reply.items if reply is not None else ()
+        sealed = [i for i in items if isinstance(i, CompactionSummary) and i.encrypted]
+        if reply is None or len(sealed) != 1:
+            raise GatewayError(
+                ErrorKind.MALFORMED,
+                f"{self.name} answered a request for a compaction with {len(sealed)} sealed items "
+                "instead of one: it may not compact by itself; the policy codex needs no such "
+                "endpoint.",
+            )
+        return Sealed(sealed[0].encrypted, reply.usage, reply.model, reply.response_id)
+
     async def limits(self, model: str) -> EndpointLimits | None:
         """What the endpoint says of the model's limits; None when it says nothing."""
         return await self._connection.limits(model)
@@ -114,6 +143,12 @@ class ResponsesGateway:
             body["stream"] = True
         return body
 
+
+def _with_trigger(request: ModelRequest) -> ModelRequest:
+    return msgspec.structs.replace(request, items=(*request.items, _TRIGGER))
+
+
+_TRIGGER = OtherItem("compaction_trigger", '{"type":"compaction_trigger"}')
 
 # Only models that reason take the wish for sealed reasoning; others refuse the request.
 _REASONS = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d)|codex)(?!.*-chat)", re.IGNORECASE)

@@ -41,8 +41,18 @@ class RebuiltRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: str = "derived"
 
 
+class Tail(Protocol):
+    """A session file for a caller with a thread of its own: asked for news, never waiting."""
+
+    def more(self) -> Iterator[Record]:
+        """The records since the last call; blocking."""
+        ...
+
+
 class Source(Protocol):
     """A session of some agent. Errors of the file itself are ThresherError."""
+
+    def __init__(self, path: Path) -> None: ...
 
     @property
     def path(self) -> Path:
@@ -60,6 +70,10 @@ class Source(Protocol):
 
     def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[Record]]:
         """The events of the file, then those of what is appended, in batches, until `stop`."""
+        ...
+
+    def tail(self) -> Tail:
+        """The same as `follow`, for a thread."""
         ...
 
     def requests(self) -> Iterator[RebuiltRequest]:

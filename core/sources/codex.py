@@ -21,15 +21,27 @@ from .codex_compactions import OVERFLOW
 from .codex_events import AGENT, Translator
 from .codex_replay import descent
 from .codex_requests import Sent
+from .codex_tail import CodexTail
 from .follow import Appended, FileEvent, follow_file
 from .lines import LineReader, is_packed, read_lines
+from .sample import Sample
 
 BATCH = 512
 """Records handed over at a time while a file is followed."""
 
+_TYPES = frozenset(
+    {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
+)
 _TRIGGER: list[WireItem] = [{"type": "compaction_trigger"}]
 """What ends the request of a remote compaction."""
 _PROMPT_MISSING = "the compaction prompt, the last item: it is not in the file"
+
+
+def recognise(sample: Sample) -> str:
+    """A rollout is known by any of its first lines."""
+    return sample.line_like(
+        lambda value: value.get("type") in _TYPES and isinstance(value.get("payload"), dict)
+    )
 
 
 class CodexSource:
@@ -78,6 +90,10 @@ class CodexSource:
                             batch = [*translator.flush(), self._told(reader.number, change)]
                 if batch:
                     yield batch
+
+    def tail(self) -> CodexTail:
+        """The same as `follow`, for a thread."""
+        return CodexTail(self.path)
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that can be rebuilt, in order, with its input as it was sent.
@@ -133,6 +149,9 @@ class CodexSource:
         if change.lost:
             return Record(line, change.at, ErrorRaised(kind="file", message=change.text))
         return Record(line, change.at, Note(kind="file", text=change.text))
+
+
+SOURCE = CodexSource
 
 
 def _batched(records: Iterator[Record]) -> Iterator[list[Record]]:

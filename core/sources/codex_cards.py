@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from ..compaction.policies.codex.due import Cause, Phase
 from ..compaction.policy import Moment, Trigger
 from ..context import Change, Context, Entry, Inserted, Kept, Replaced, Segment
 from ..items import CompactionSummary, Item
@@ -29,25 +30,6 @@ class Variety(StrEnum):
     """The provider gives back one sealed item."""
     TOKEN_BUDGET = "token-budget"
     """No summary: a new window with the harness's own messages only."""
-
-
-class Phase(StrEnum):
-    """When in a turn it ran, in Codex's words."""
-
-    PRE_TURN = "pre_turn"
-    MID_TURN = "mid_turn"
-    POST_TURN = "post_turn"
-    STANDALONE = "standalone_turn"
-
-
-class Cause(StrEnum):
-    """Why it ran, in Codex's words; the last is a tool that the model called."""
-
-    CONTEXT_LIMIT = "context_limit"
-    USER_REQUESTED = "user_requested"
-    MODEL_DOWNSHIFT = "model_downshift"
-    COMP_HASH = "comp_hash_changed"
-    NEW_CONTEXT = "new_context"
 
 
 class Setup(msgspec.Struct, frozen=True):

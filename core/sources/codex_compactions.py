@@ -12,12 +12,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from .. import events as e
+from ..compaction.policies.codex.due import Cause, Phase
 from ..compaction.policy import Trigger
 from ..context import EntryId
 from ..tokens import Basis, Scope, Tokens, Usage
 from .codex_cards import (
-    Cause,
-    Phase,
     Setup,
     Variety,
     cause_of,

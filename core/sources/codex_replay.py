@@ -32,6 +32,7 @@ from .codex_items import (
     type_of,
 )
 
+
 class Held(NamedTuple):
     """An item of the history: where it came from, its wire form and ours.
 

@@ -1,28 +1,18 @@
-"""Which program wrote this file? Asked once, of the first lines, before anything is shown."""
+"""Which program wrote this file? Asked once, of its beginning, before anything is shown."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from ..errors import ThresherError
-from .lines import ZSTD, Line, LineReader, open_bytes, unreadable
+from .lines import ZSTD, open_bytes, unreadable
+from .registry import Format, formats, recognise
+from .sample import Sample, contained
 
 HEAD = 1 << 20
 """Bytes looked at."""
-LINES = 20
-"""Lines looked at: a file may begin with a broken one."""
-
-
-class Format(StrEnum):
-    """The formats that can be opened."""
-
-    CODEX = "codex rollout"
-    THRESHER = "thresher journal"
-    UNKNOWN = "unknown"
 
 
 class Detected(msgspec.Struct, frozen=True):
@@ -32,23 +22,21 @@ class Detected(msgspec.Struct, frozen=True):
     why: str
 
 
-_CODEX_TYPES = frozenset(
-    {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
-)
-
-
 def detect(path: Path) -> Detected:
-    """Tell the format of a file.
+    """Tell the format of a file, or of a folder that is a session.
 
-    A missing or unreadable file, a directory, an empty file and a zstd file are ThresherError.
+    A missing or unreadable file, any other folder, an empty file and a zstd file are ThresherError.
     """
-    head = _head(path)
-    reader = LineReader()
-    lines = list(islice(reader.feed(head), LINES)) or list(reader.finish())
-    for line in lines:
-        if (found := _format(line)) is not None:
-            return Detected(found, f"line {line.number + 1} is one of a {found}")
-    return Detected(Format.UNKNOWN, _why_unknown(path, head, lines))
+    file, _ = contained(path)
+    sample = Sample(file, folder=True) if file.is_dir() else Sample(file, _head(file))
+    for format in formats():
+        if why := recognise(format, sample):
+            return Detected(format, f"{why} is one of a {format}")
+    if sample.folder:
+        raise ThresherError(
+            "Not a file", f"{path} is a directory; give one session file, or run thresher sessions."
+        )
+    return Detected(Format.UNKNOWN, _why_unknown(path, sample))
 
 
 def require_known(path: Path) -> Format:
@@ -60,14 +48,10 @@ def require_known(path: Path) -> Format:
 
 
 def _head(path: Path) -> bytes:
-    if path.is_dir():
-        raise ThresherError(
-            "Not a file", f"{path} is a directory; give one session file, or run thresher sessions."
-        )
     try:
         with open_bytes(path) as file:
             head = file.read(HEAD)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise ThresherError(
             "No such file", f"{path} does not exist; run thresher sessions for what there is."
         ) from error
@@ -86,21 +70,16 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _format(line: Line) -> Format | None:
-    match line.value:
-        case {"type": str(type), "payload": dict()} if type in _CODEX_TYPES:
-            return Format.CODEX
-        case {"n": int(), "event": {"event": str()}}:
-            return Format.THRESHER
-        case _:
-            return None
-
-
-def _why_unknown(path: Path, head: bytes, lines: list[Line]) -> str:
-    known = "known are Codex rollouts and thresher's own journals"
-    if not any(line.value for line in lines):
-        reason = lines[0].fault if lines else f"its first {len(head):,} bytes hold no line"
+def _why_unknown(path: Path, sample: Sample) -> str:
+    known = f"known are: {', '.join(formats())}"
+    if not any(line.value for line in sample.lines):
+        lines = sample.lines
+        size = len(sample.head)
+        reason = lines[0].fault if lines else f"its first {size:,} bytes hold no line"
         return (
             f"{path} is not a session file: no JSON object in its first lines ({reason}); {known}."
         )
     return f"{path} holds JSON lines, but none of a format that is known here; {known}."
+
+
+__all__ = ["Detected", "Format", "detect", "require_known"]

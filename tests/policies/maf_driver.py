@@ -49,8 +49,10 @@ def message(given: Mapping[str, Any], *, named: bool) -> ChatMessage:
     if repeat := given.get("text_repeat"):
         text = repeat["unit"] * repeat["times"]
     if given.get("tool_call_id") is not None:
-        result = given["result_json"] if "result_json" in given else text
-        contents.append(Result(given["tool_call_id"], result_text("" if result is None else result)))
+        result = given.get("result_json", text)
+        contents.append(
+            Result(given["tool_call_id"], result_text("" if result is None else result))
+        )
     elif text is not None:
         contents.append(Text(text))
     for call in given.get("tool_calls") or ():
@@ -180,7 +182,9 @@ def run_dotnet(vector: Vector) -> dict[str, Any]:
             index.update([driver.take_in(each, named=named) for each in following])
         case _:
             strategy = dotnet_strategy(vector)
-            outcome |= _passes(vector, [driver.run(strategy.compact(index)) for _ in _times(vector)])
+            outcome |= _passes(
+                vector, [driver.run(strategy.compact(index)) for _ in _times(vector)]
+            )
             if isinstance(strategy, Counted):
                 outcome["core_calls"] = strategy.calls
             if isinstance(strategy, ContextWindow):

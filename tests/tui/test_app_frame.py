@@ -15,6 +15,7 @@ from thresher.core.history import History
 from thresher.core.items import user
 from thresher.tui.app import ThresherApp
 from thresher.tui.commands import commands
+from thresher.tui.keys import KEYS, Where
 from thresher.tui.model import ConsoleModel
 from thresher.tui.opening import Opened
 from thresher.tui.screens.ask import AskScreen
@@ -23,8 +24,12 @@ from thresher.tui.screens.error import ErrorScreen
 from thresher.tui.screens.help import HelpScreen
 from thresher.tui.screens.picker import PickerScreen
 from thresher.tui.screens.text import TextScreen
+from thresher.tui.spans import Tone
 from thresher.tui.theme import DARK_NAME, LIGHT_NAME
+from thresher.tui.widgets.detail import Detail
 from thresher.tui.widgets.reader import Reader
+from thresher.tui.widgets.session_list import SessionList, SessionRow
+from thresher.tui.widgets.timeline import Timeline
 
 NOW = 1_900_000_000.0
 
@@ -416,3 +421,58 @@ def test_the_first_paint_loads_no_model_client_no_tokenizer_and_no_agent() -> No
         capture_output=True, text=True,
     )  # fmt: skip
     assert (run.returncode, run.stderr) == (0, "")
+
+
+PLACES_ON_SCREEN = {
+    "console": (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
+    "detail": (Where.APP, Where.CONSOLE, Where.ROWS),
+    "sessions": (Where.APP, Where.PICKER, Where.ROWS),
+    "full text": (Where.READER, Where.ROWS),
+    "error": (Where.READER, Where.ROWS),
+    "question": (Where.MODAL,),
+    "help": (Where.MODAL, Where.HELP),
+}
+
+
+@pytest.mark.parametrize("place", PLACES_ON_SCREEN)
+async def test_every_key_of_the_table_is_active_in_its_place(place: str) -> None:
+    app = app_with(session(), lister=lambda: iter([[SessionRow(Path("a"), "codex")]]))
+    async with app.run_test() as pilot:
+        await shown(pilot, ConsoleScreen)
+        match place:
+            case "console":
+                app.screen.query_one(Timeline).focus()
+            case "detail":
+                app.screen.query_one(Detail).focus()
+            case "sessions":
+                await app.action_sessions()
+                await shown(pilot, PickerScreen)
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+                app.screen.query_one(SessionList).focus()
+            case "full text":
+                app.show_text("t", "text")
+            case "error":
+                app.report(RuntimeError("x"))
+            case "question":
+                app.push_screen(AskScreen("t", "p"))
+            case "help":
+                app.action_help()
+        await pilot.pause()
+        active = {name: found.binding for name, found in app.screen.active_bindings.items()}
+        for key in KEYS:
+            if key.where in PLACES_ON_SCREEN[place]:
+                for name in key.keys.split(","):
+                    # Textual's own screens bind Tab, to the same action and without an id.
+                    assert active[name].id == key.id or active[name].action == key.action
+
+
+async def test_every_theme_there_is_has_a_colour_for_every_tone() -> None:
+    app = app_with(session())
+    async with app.run_test() as pilot:
+        screen = await shown(pilot, ConsoleScreen)
+        for name in app.available_themes:
+            app.theme = name
+            await pilot.pause()
+            timeline = screen.query_one(Timeline)
+            assert all(timeline.tone(tone).color for tone in Tone if tone is not Tone.PLAIN), name

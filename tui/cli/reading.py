@@ -18,20 +18,11 @@ if TYPE_CHECKING:
 SHOWN_PROBLEMS = 10
 
 
-def source_of(path: Path) -> Source | None:
-    """The foreign session in this file, or None for one of our own."""
-    from thresher.core.sessions.journal import JOURNAL_NAME
-    from thresher.core.sources.detect import Format, require_known
+def source_of(path: Path) -> Source:
+    """The session in this file. Raises ThresherError when it is of no format that is known."""
+    from thresher.core.sources.registry import open_source
 
-    if (path / JOURNAL_NAME).is_file():
-        return None
-    match require_known(path):
-        case Format.CODEX:
-            from thresher.core.sources.codex import CodexSource
-
-            return CodexSource(path)
-        case _:
-            return None
+    return open_source(path)
 
 
 def replay(path: Path) -> History:
@@ -39,13 +30,7 @@ def replay(path: Path) -> History:
     from thresher.core.history import History
 
     history = History()
-    source = source_of(path)
-    if source is not None:
-        history.extend(source.read())
-    else:
-        from thresher.core.sessions.resume import read
-
-        history.extend(read(path).records)
+    history.extend(source_of(path).read())
     if not history.records:
         raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
     return history

@@ -179,7 +179,7 @@ def context(
     history = replay(path)
     line = _line(at, history)
     if raw:
-        output.put_json(_raw_context(path, history, line))
+        output.put_json(source_of(path).context_raw(line))
         return 0
     state = history.at(history.position_of(line))
     costs, basis = _counted(state)
@@ -282,15 +282,6 @@ def _first_line(item: Item) -> str:
     return clean_line(first, 300) + (" ⏎" if rest.strip() else "")
 
 
-def _raw_context(path: Path, history: History, line: int) -> list[dict[str, Any]]:
-    source = source_of(path)
-    if source is not None:
-        return source.context_raw(line)
-    from thresher.core.sessions.requests import wire_context
-
-    return wire_context(history.at(history.position_of(line)))
-
-
 # -- requests ----------------------------------------------------------------------------------
 
 
@@ -300,14 +291,7 @@ def requests(file: File, /, *, json: Json = False) -> int:
     With --json, one line for each: {position, kind, input}, where input is in the agent's own
     wire form and position is the line of the session after which it went out.
     """
-    path = located(file)
-    source = source_of(path)
-    if source is not None:
-        found = source.requests()
-    else:
-        from thresher.core.sessions.requests import rebuilt_requests
-
-        found = rebuilt_requests(replay(path))
+    found = source_of(located(file)).requests()
     if json:
         for request in found:
             output.put_json(request)

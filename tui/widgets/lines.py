@@ -7,69 +7,78 @@ from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..spans import Line, Span, Tone, pad
 
+_PALETTE: dict[Tone, tuple[str, str]] = {
+    Tone.STRONG: ("foreground", ""),
+    Tone.MUTED: ("muted", ""),
+    Tone.FAINT: ("faint", ""),
+    Tone.RULE: ("rule", ""),
+    Tone.ACCENT: ("primary", ""),
+    Tone.REMOVED: ("removed", ""),
+    Tone.KEPT: ("kept", ""),
+    Tone.REWRITTEN: ("rewritten", ""),
+    Tone.INSERTED: ("inserted", ""),
+    Tone.SUMMARY: ("summary", ""),
+    Tone.THRESHOLD: ("threshold", ""),
+    Tone.FAILED: ("removed", ""),
+    Tone.PART_SYSTEM: ("part-system", ""),
+    Tone.PART_USER: ("part-user", ""),
+    Tone.PART_ASSISTANT: ("part-assistant", ""),
+    Tone.PART_OUTPUT: ("part-output", ""),
+    Tone.PART_REASONING: ("part-reasoning", ""),
+    Tone.PART_OTHER: ("part-other", ""),
+    Tone.PART_SUMMARY: ("summary", ""),
+    Tone.PART_FREE: ("faint", ""),
+    Tone.FILL_SYSTEM: ("part-ink", "part-system"),
+    Tone.FILL_USER: ("part-ink", "part-user"),
+    Tone.FILL_ASSISTANT: ("part-ink", "part-assistant"),
+    Tone.FILL_OUTPUT: ("part-ink", "part-output"),
+    Tone.FILL_REASONING: ("part-ink", "part-reasoning"),
+    Tone.FILL_OTHER: ("part-ink", "part-other"),
+    Tone.FILL_SUMMARY: ("part-ink", "summary"),
+    Tone.FILL_FREE: ("muted", "part-free"),
+    Tone.FILL_RESERVE: ("faint", "part-free"),
+    Tone.FILL_THRESHOLD: ("threshold", "part-free"),
+}
+"""The names of the theme's colours for a tone: of the text, and of what is behind it."""
+
+_BOLD = {Tone.STRONG, Tone.FAILED, Tone.FILL_THRESHOLD}
+
 
 class Toned(Widget):
-    """A widget that knows the style of every tone."""
+    """A widget that knows the style of every tone.
 
-    COMPONENT_CLASSES = {f"tone--{tone}" for tone in Tone}
-
-    DEFAULT_CSS = """
-    Toned {
-        & > .tone--strong { color: $foreground; text-style: bold; }
-        & > .tone--muted { color: $muted; }
-        & > .tone--faint { color: $faint; }
-        & > .tone--rule { color: $rule; }
-        & > .tone--accent { color: $primary; }
-        & > .tone--removed { color: $removed; }
-        & > .tone--kept { color: $kept; }
-        & > .tone--rewritten { color: $rewritten; }
-        & > .tone--inserted { color: $inserted; }
-        & > .tone--summary { color: $summary; }
-        & > .tone--threshold { color: $threshold; }
-        & > .tone--failed { color: $removed; text-style: bold; }
-        & > .tone--part-system { color: $part-system; }
-        & > .tone--part-user { color: $part-user; }
-        & > .tone--part-assistant { color: $part-assistant; }
-        & > .tone--part-output { color: $part-output; }
-        & > .tone--part-reasoning { color: $part-reasoning; }
-        & > .tone--part-other { color: $part-other; }
-        & > .tone--part-summary { color: $summary; }
-        & > .tone--part-free { color: $faint; }
-        & > .tone--fill-system { color: $part-ink; background: $part-system; }
-        & > .tone--fill-user { color: $part-ink; background: $part-user; }
-        & > .tone--fill-assistant { color: $part-ink; background: $part-assistant; }
-        & > .tone--fill-output { color: $part-ink; background: $part-output; }
-        & > .tone--fill-reasoning { color: $part-ink; background: $part-reasoning; }
-        & > .tone--fill-other { color: $part-ink; background: $part-other; }
-        & > .tone--fill-summary { color: $part-ink; background: $summary; }
-        & > .tone--fill-free { color: $muted; background: $part-free; }
-        & > .tone--fill-reserve { color: $faint; background: $part-free; }
-        & > .tone--fill-threshold { color: $threshold; background: $part-free; text-style: bold; }
-    }
+    The styles are made from the theme's variables and not from component classes: those are
+    matched for each widget whenever one of its classes changes, 30 of them for every widget here,
+    which was most of the time until the first picture of the console.
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._tones: dict[Tone, Style] = {}
+        self._variables: dict[str, str] = {}
         self._ground: Style | None = None
 
     def notify_style_update(self) -> None:
-        """The theme changed: every tone is looked up anew."""
+        """Colours may have changed: all are looked up anew."""
         self._tones.clear()
         self._ground = None
         super().notify_style_update()
 
     def tone(self, tone: Tone) -> Style:
         """The style of a tone in the theme in force."""
+        variables = self.app.theme_variables
+        if variables is not self._variables:
+            self._variables = variables
+            self._tones.clear()
         style = self._tones.get(tone)
         if style is None:
-            style = self.get_component_rich_style(f"tone--{tone}", partial=True)
-            self._tones[tone] = style
+            style = self._tones[tone] = _style(tone, variables)
         return style
 
     def strip(self, line: Iterable[Span], cells: int, under: Style | None = None) -> Strip:
@@ -80,6 +89,14 @@ class Toned(Widget):
         ground = self._ground + under if under else self._ground
         padded = pad(list(line), cells)
         return Strip([Segment(text, ground + self.tone(tone)) for text, tone in padded], cells)
+
+
+def _style(tone: Tone, variables: dict[str, str]) -> Style:
+    names = _PALETTE.get(tone)
+    if names is None:
+        return Style()
+    text, behind = (Color.parse(variables[name]).rich_color if name else None for name in names)
+    return Style(color=text, bgcolor=behind, bold=True if tone in _BOLD else None)
 
 
 class Lines(Toned):

@@ -29,7 +29,7 @@ window. Else `strategies` is the whole pipeline as plain data, in TOML:
 
 Triggers and targets: "always", "never", tokens_exceed, tokens_below, messages_exceed, turns_exceed,
 groups_exceed, has_tool_calls, all, any; and, which the framework does not have,
-tokens_exceed_share (of the input budget) and stop_after (units).
+tokens_exceed_share and tokens_below_share (of the input budget) and stop_after (units).
 
 What the system leaves open, and what is done here:
 
@@ -66,10 +66,13 @@ class MafDotnetParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """ToolResult begins above this share (ContextWindow: 0.5; the sample: 7 messages)."""
     tool_result_floor: int = 2
     """Newest groups that ToolResult leaves alone (ContextWindow: 2; on its own: 16)."""
-    summarization_share: float = 0.65
+    summarization_share: float = 0.55
     """Summarization begins above this share. Ours: the sample has 1,280 tokens."""
-    summarization_floor: int = 8
-    """Newest groups that are not summarised (on its own: 8)."""
+    summarization_target_share: float = 0.25
+    """Summarization stops below this share. Ours: the sample stops as soon as the trigger no
+    longer holds, so a summary is written every few requests."""
+    summarization_floor: int = 4
+    """Newest groups that are not summarised. Ours, for small windows (on its own: 8)."""
     summarization_prompt: str = ""
     """The system prompt of the summary request; empty: ours."""
     turns: int = 4
@@ -85,8 +88,8 @@ class MafDotnetParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request alone, and says so."""
 
     def __post_init__(self) -> None:
-        # A window is not known here, so any serves to try the pipeline.
-        pipeline(self.pipeline(), Limits(1_000_000, 1_000))
+        # The model is not known here: one with room for everything serves to try the pipeline.
+        pipeline(self.pipeline(), Limits(1_000_000))
 
     def pipeline(self) -> tuple[StrategySpec, ...]:
         """The strategies in force, as plain data."""
@@ -103,6 +106,7 @@ class MafDotnetParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     "prompt": self.summarization_prompt,
                 },
                 {"tokens_exceed_share": self.summarization_share},
+                {"tokens_below_share": self.summarization_target_share},
             ),
             StrategySpec(
                 "sliding_window",

@@ -78,7 +78,7 @@ class MafPythonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for spec in self.composed():
-            compose(spec, Limits(1_000_000, 1_000))
+            compose(spec, Limits(1_000_000))
 
     def composed(self) -> tuple[StrategySpec, ...]:
         """The strategies in force, as plain data."""

@@ -65,8 +65,9 @@ def limits(budget: Budget, params: CodexParams) -> Limits:
     window, wish = budget.window.value, params.auto_limit
     if window is None:
         if wish is None:
-            return Limits(None, None, f"no limit, since the window is unknown "
-                          f"({budget.window.source})")
+            return Limits(
+                None, None, f"no limit, since the window is unknown ({budget.window.source})"
+            )
         return Limits(wish, None, f"the limit {wish:,} (configured; the window is unknown)")
     usable = window * params.usable_percent // 100
     share = window * params.limit_percent // 100
@@ -120,7 +121,8 @@ def reached(situation: Situation, params: CodexParams, buffer: int = 0) -> tuple
         return True, f"{words} reach {found.words}{more}"
     if found.usable is not None and count.tokens >= found.usable:
         return True, f"{count.words} reach the usable window {found.usable:,}"
-    return False, f"{words} are below {found.words}" if found.limit else f"{words}; {found.words}"
+    below = f"{words} are below {found.words}"
+    return False, below if found.limit is not None else f"{words}; {found.words}"
 
 
 def remaining(situation: Situation, params: CodexParams) -> int | None:
@@ -156,6 +158,13 @@ def decide(situation: Situation, params: CodexParams, buffer: int = 0) -> Due:
     if is_reached:
         return _due(Cause.CONTEXT_LIMIT, phase, words)
     return Due(False, f"{words}.", phase)
+
+
+def asked_models(situation: Situation, due: Due) -> tuple[str, ...]:
+    """Whom to ask, in order; the empty name is the session's own model. After a change of model
+    the one before comes first, since the context still fits its window."""
+    changed = due.cause in (Cause.MODEL_DOWNSHIFT, Cause.COMP_HASH)
+    return (situation.previous_model, "") if changed else ("",)
 
 
 def estimate_after(situation: Situation, contents: int) -> int:
@@ -227,8 +236,11 @@ def _model_change(situation: Situation, params: CodexParams) -> Due | None:
 def _after_turn(situation: Situation, params: CodexParams, is_reached: bool, words: str) -> Due:
     percent, usable = params.post_turn_percent, limits(situation.budget, params).usable
     if not percent:
-        return Due(False, "Nothing is compacted at the end of a turn: post_turn_percent is 0.",
-                   Phase.POST_TURN)
+        return Due(
+            False,
+            "Nothing is compacted at the end of a turn: post_turn_percent is 0.",
+            Phase.POST_TURN,
+        )
     if is_reached:
         return _due(Cause.CONTEXT_LIMIT, Phase.POST_TURN, words)
     count = active(situation, params)

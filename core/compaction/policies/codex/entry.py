@@ -38,6 +38,6 @@ def cap(situation: Situation, params: CodexParams) -> Plan:
         return
     yield Edit(
         stage=STAGE,
-        reason=f"{size} was cut to {allowed}: the two ends stay, about {text_tokens(text):,} tokens",
+        reason=f"{size} was cut to {allowed}; its two ends stay",
         output=msgspec.structs.replace(fresh, output=text),
     )

@@ -6,7 +6,8 @@ As plain data a condition is a word or a table of one key:
     {tokens_exceed = n}  {tokens_below = n}  {messages_exceed = n}  {turns_exceed = n}
     {groups_exceed = n}  {has_tool_calls = true}
     {all = [...]}  {any = [...]}
-    {tokens_exceed_share = x}   tokens above int(x * input budget); ours, for any window
+    {tokens_exceed_share = x}   tokens above int(x * input budget); ours, to fit any window
+    {tokens_below_share = x}    tokens below it; ours too
     {stop_after = n}            true from the n-th time that it is asked in one pass
 
 All are strict and look at what is included. `groups_exceed` counts System groups too; `all` of
@@ -77,14 +78,14 @@ class Exceeds(msgspec.Struct, frozen=True):
         """The figure against the limit."""
         value = _figure(index, self.figure)
         verb = "exceed" if value > self.limit else "do not exceed"
-        limit = f"{self.limit:,} = {self.source}" if self.source else f"{self.limit:,}"
-        return f"{value:,} {_named(self.figure)} {verb} {limit}"
+        return f"{value:,} {_FIGURES[self.figure]} {verb} {_limit(self.limit, self.source)}"
 
 
 class TokensBelow(msgspec.Struct, frozen=True):
-    """Tokens strictly below a limit."""
+    """Tokens strictly below a limit; `source` says where the limit comes from."""
 
     limit: int
+    source: str = ""
 
     def met(self, index: MessageIndex, checks: int = 1) -> bool:
         """Strictly below."""
@@ -94,7 +95,7 @@ class TokensBelow(msgspec.Struct, frozen=True):
         """The figure against the limit."""
         value = index.included_tokens
         verb = "are below" if value < self.limit else "are not below"
-        return f"{value:,} {_named('tokens')} {verb} {self.limit:,}"
+        return f"{value:,} {_FIGURES['tokens']} {verb} {_limit(self.limit, self.source)}"
 
 
 class HasToolCalls(msgspec.Struct, frozen=True):
@@ -180,7 +181,9 @@ def condition(data: Any, budget: int | None = None) -> Condition:
         case {"has_tool_calls": True, **rest} if not rest:
             return HasToolCalls()
         case {"tokens_exceed_share": float() | int() as share, **rest} if not rest:
-            return _share(share, budget)
+            return _share("tokens_exceed_share", share, budget)
+        case {"tokens_below_share": float() | int() as share, **rest} if not rest:
+            return _share("tokens_below_share", share, budget)
         case {"tokens_below": int(limit), **rest} if not rest and not isinstance(limit, bool):
             return TokensBelow(limit)
         case {"stop_after": int(count), **rest} if not rest and count is not True:
@@ -208,7 +211,7 @@ def token_limits(found: Condition) -> Iterator[Exceeds]:
 
 
 _FIGURES = {
-    "tokens": "tokens by the framework's estimate (messages only)",
+    "tokens": "tokens (bytes // 4 of the messages)",
     "messages": "messages",
     "turns": "turns",
     "groups": "groups",
@@ -227,14 +230,16 @@ def _figure(index: MessageIndex, figure: str) -> int:
             return index.included_groups
 
 
-def _named(figure: str) -> str:
-    return _FIGURES[figure]
+def _limit(limit: int, source: str) -> str:
+    return f"{limit:,} = {source}" if source else f"{limit:,}"
 
 
-def _share(share: float, budget: int | None) -> Condition:
+def _share(key: str, share: float, budget: int | None) -> Condition:
     if isinstance(share, bool) or not 0 < share <= 1:
-        raise ValueError(f"tokens_exceed_share must be above 0 and at most 1, not {share!r}")
+        raise ValueError(f"{key} must be above 0 and at most 1, not {share!r}")
     if budget is None:
         return Never(f"{share:.0%} of the input budget is unknown, since the window is")
-    source = f"{share:.0%} of the input budget {budget:,}"
-    return Exceeds("tokens", int(budget * share), source)
+    tokens, source = int(budget * share), f"{share:.0%} of the input budget {budget:,}"
+    if key == "tokens_below_share":
+        return TokensBelow(tokens, source)
+    return Exceeds("tokens", tokens, source)

@@ -23,12 +23,9 @@ def clipped(text: str, limit: int) -> str:
     """
     if units(text) <= limit:
         return text
-    half = text if text.isascii() else None
-    cut = (
-        half[:limit]
-        if half is not None
-        else text.encode("utf-16-le", "surrogatepass")[: 2 * limit].decode("utf-16-le", "ignore")
-    )
+    if text.isascii():
+        return f"{text[:limit]}\n[truncated]"
+    cut = text.encode("utf-16-le", "surrogatepass")[: 2 * limit].decode("utf-16-le", "ignore")
     return f"{cut}\n[truncated]"
 
 

@@ -55,9 +55,7 @@ def joined(texts: Iterable[str]) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-def _lines(
-    item: Item, outputs: dict[str, FunctionCallOutput], how: Writing
-) -> Iterator[str]:
+def _lines(item: Item, outputs: dict[str, FunctionCallOutput], how: Writing) -> Iterator[str]:
     match item:
         case Message(role=Role.USER):
             yield from _user(item, how)

@@ -1,4 +1,4 @@
-"""Which of the newest messages stay as they are: whole turns, or the end of one, within a budget."""
+"""Which of the newest messages stay as they are: whole turns, or the end of one, in a budget."""
 
 from __future__ import annotations
 

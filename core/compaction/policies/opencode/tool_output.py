@@ -34,15 +34,18 @@ class Bounds(msgspec.Struct, frozen=True):
     lines: int
     bytes: int
 
-    def holds(self, text: str) -> bool:
-        """Whether a text is within both."""
-        return text.count("\n") < self.lines and _bytes(text) <= self.bytes
+    def hold(self, text: str, form: Form) -> bool:
+        """Whether a text is within both. V2 does not count an empty last line, V1 does."""
+        lines = text.count("\n") + 1
+        if form is Form.BOTH and (not text or text.endswith("\n")):
+            lines -= 1
+        return lines <= self.lines and _bytes(text) <= self.bytes
 
 
 def bound(situation: Situation, bounds: Bounds, form: Form) -> Generator[Step, Answer, None]:
     """Cap the fresh output of a situation: the file first, then the text that names it."""
     output = situation.fresh_output
-    if output is None or bounds.holds(output.output):
+    if output is None or bounds.hold(output.output, form):
         yield Skip(SkipKind.NOT_DUE, "the output is within its bounds", STAGE)
         return
     path = output.saved
@@ -131,7 +134,10 @@ def _both_ends(text: str, bounds: Bounds, path: str) -> str:
         tail = "\n".join(lines[len(lines) - newest :]) if newest else ""
     sampled = f"{head}\n{tail}" if tail else head
     if _bytes(sampled) > most_bytes:
-        head, tail = _prefix(sampled, most_bytes - most_bytes // 2), _suffix(sampled, most_bytes // 2)
+        head, tail = (
+            _prefix(sampled, most_bytes - most_bytes // 2),
+            _suffix(sampled, most_bytes // 2),
+        )
     return f"{head}\n\n{marker}\n\n{tail}" if tail else f"{head}\n\n{marker}"
 
 

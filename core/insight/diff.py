@@ -1,0 +1,320 @@
+"""The context before and after: aligned rows, each kept, removed, rewritten, moved or inserted.
+
+Rows name entries and places only. What a row costs or says is looked up when somebody asks, so the
+diff of a long context opens at once however long its texts are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from ..context import Context, Entry, EntryId
+from ..history import History
+from ..items import Item
+from ..state import SessionState
+from ..tokens import Basis
+from ..views import Card
+from .inline import Piece, inline
+from .naming import item_title, role_of, tool_of
+
+
+class RowKind(StrEnum):
+    """What became of an entry between the two contexts."""
+
+    KEPT = "kept"
+    REMOVED = "removed"
+    REWRITTEN = "rewritten"
+    MOVED = "moved"
+    INSERTED = "inserted"
+
+
+class DiffRow(msgspec.Struct, frozen=True):
+    """One row. `before` and `after` are the entry on each side, None where there is none; the
+    places are positions in the two contexts, -1 where there is none. `moved` says that a
+    rewritten entry also stands elsewhere in the order."""
+
+    kind: RowKind
+    before: EntryId | None
+    after: EntryId | None
+    before_at: int = -1
+    after_at: int = -1
+    moved: bool = False
+
+
+class Total(msgspec.Struct, frozen=True):
+    """Rows of one kind: how many, and the tokens they had and have."""
+
+    rows: int = 0
+    before: int = 0
+    after: int = 0
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which rows to show; what is empty lets everything through.
+
+    `roles` are those of `naming.role_of`, `tools` names of tools, `least` the tokens that a row
+    must have on one side at least.
+    """
+
+    kinds: frozenset[RowKind] = frozenset()
+    roles: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    least: int = 0
+
+
+class Fold(msgspec.Struct, frozen=True):
+    """A run of kept rows that is folded away: rows[start:stop]."""
+
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.stop - self.start
+
+
+class Diff:
+    """Two contexts side by side. Every entry of each is in exactly one row.
+
+    Rows are in the order of the context after; what was removed stands where it stood, before
+    what was inserted there. A moved entry is one row, at its new place. `state` gives names and
+    costs; all token figures are of its basis, messages only.
+    """
+
+    def __init__(
+        self,
+        before: Context,
+        after: Context,
+        rewritten: Mapping[EntryId, EntryId],
+        state: SessionState,
+    ) -> None:
+        self.before = before
+        self.after = after
+        self.rows: tuple[DiffRow, ...] = tuple(_rows(before, after, rewritten))
+        self._state = state
+
+    @property
+    def basis(self) -> Basis:
+        """How the token figures come about."""
+        return self._state.basis
+
+    def entries(self, row: DiffRow) -> tuple[Entry | None, Entry | None]:
+        """The entry before and after."""
+        before = self.before.entries[row.before_at] if row.before_at >= 0 else None
+        after = self.after.entries[row.after_at] if row.after_at >= 0 else None
+        return before, after
+
+    def tokens(self, row: DiffRow) -> tuple[int | None, int | None]:
+        """Tokens before and after; None where there is no entry on that side."""
+        before, after = self.entries(row)
+        cost = self._state.costs.of
+        return before and cost(before), after and cost(after)
+
+    def item(self, row: DiffRow) -> Item:
+        """The item to name the row by: the one after, where there is one."""
+        before, after = self.entries(row)
+        entry = after or before
+        assert entry is not None  # a row has at least one side
+        return entry.item
+
+    def title(self, row: DiffRow) -> str:
+        """One line that says what the entry is. Foreign text, not clean."""
+        return item_title(self._state, self.item(row))
+
+    def role(self, row: DiffRow) -> str:
+        """The role, as filters name it."""
+        return role_of(self.item(row))
+
+    def tool(self, row: DiffRow) -> str:
+        """The tool, or empty."""
+        return tool_of(self._state, self.item(row))
+
+    def pieces(self, row: DiffRow) -> tuple[Piece, ...]:
+        """How the text changed, word by word; one piece where it did not. Foreign text."""
+        before, after = self.entries(row)
+        return inline(before.item.text if before else "", after.item.text if after else "")
+
+    def totals(self) -> dict[RowKind, Total]:
+        """Rows and tokens by kind, in the order of `RowKind`. Counts what is not counted yet."""
+        sums = {kind: [0, 0, 0] for kind in RowKind}
+        for row in self.rows:
+            before, after = self.tokens(row)
+            found = sums[row.kind]
+            found[0] += 1
+            found[1] += before or 0
+            found[2] += after or 0
+        return {kind: Total(*found) for kind, found in sums.items()}
+
+    def filtered(self, by: Filter) -> list[int]:
+        """The indexes of the rows that pass, in order."""
+        return [at for at, row in enumerate(self.rows) if self._passes(row, by)]
+
+    def roles(self) -> tuple[str, ...]:
+        """The roles there are, for a menu of filters."""
+        return tuple(dict.fromkeys(self.role(row) for row in self.rows))
+
+    def tools(self) -> tuple[str, ...]:
+        """The tools there are, for a menu of filters."""
+        return tuple(dict.fromkeys(filter(None, (self.tool(row) for row in self.rows))))
+
+    def jumps(self) -> list[int]:
+        """Where the changes begin: the first row of every run of rows of one kind that are not
+        kept."""
+        return [
+            at
+            for at, row in enumerate(self.rows)
+            if row.kind is not RowKind.KEPT and (at == 0 or self.rows[at - 1].kind is not row.kind)
+        ]
+
+    def next_jump(self, at: int, *, back: bool = False) -> int | None:
+        """The change after the row `at` (or before it), or None."""
+        jumps = self.jumps()
+        place = bisect_left(jumps, at if back else at + 1)
+        if back:
+            return jumps[place - 1] if place else None
+        return jumps[place] if place < len(jumps) else None
+
+    def folded(self, around: int = 2, shortest: int = 4) -> list[int | Fold]:
+        """Row indexes with long runs of kept rows folded: `around` rows next to a change stay,
+        and nothing shorter than `shortest` is folded."""
+        shown: list[int | Fold] = []
+        at = 0
+        while at < len(self.rows):
+            end = at
+            while end < len(self.rows) and self.rows[end].kind is RowKind.KEPT:
+                end += 1
+            if end == at:
+                shown.append(at)
+                at += 1
+                continue
+            start = at + (around if at else 0)
+            stop = end - (around if end < len(self.rows) else 0)
+            if stop - start >= shortest:
+                shown += [*range(at, start), Fold(start, stop), *range(stop, end)]
+            else:
+                shown += range(at, end)
+            at = end
+        return shown
+
+    def _passes(self, row: DiffRow, by: Filter) -> bool:
+        if by.kinds and row.kind not in by.kinds:
+            return False
+        if by.roles and self.role(row) not in by.roles:
+            return False
+        if by.tools and self.tool(row) not in by.tools:
+            return False
+        return not by.least or max(tokens or 0 for tokens in self.tokens(row)) >= by.least
+
+
+def compaction_diff(card: Card, state: SessionState) -> Diff | None:
+    """The diff of a compaction; None for one that changed nothing or does not fit its record."""
+    if card.context_before is None or card.context_after is None:
+        return None
+    return Diff(card.context_before, card.context_after, dict(card.replaced_ids), state)
+
+
+def position_diff(history: History, first: int, second: int) -> Diff:
+    """The contexts at any two positions, in the order given."""
+    before, after = history.at(first), history.at(second)
+    later = after if second >= first else before
+    rewritten: dict[EntryId, EntryId] = {}
+    for old in (before if later is after else after).context.ids:
+        new = _latest(old, later)
+        if new != old and later.context.place(new) is not None:
+            pair = (old, new) if later is after else (new, old)
+            rewritten[pair[0]] = pair[1]
+    return Diff(before.context, after.context, rewritten, history.state)
+
+
+def _latest(id: EntryId, state: SessionState) -> EntryId:
+    """What an entry is now, after all rewriting."""
+    while (became := state.fate(id).became) is not None:
+        id = became
+    return id
+
+
+def _rows(
+    before: Context, after: Context, rewritten: Mapping[EntryId, EntryId]
+) -> list[DiffRow]:
+    pairs: list[tuple[int, int]] = []
+    for at, entry in enumerate(before.entries):
+        place = after.place(entry.id)
+        if place is None and (new := rewritten.get(entry.id)) is not None:
+            place = after.place(new)
+        if place is not None:
+            pairs.append((at, place))
+    partner = {place: at for at, place in pairs}
+    anchors = _in_order(pairs)
+    staying = {at for at, _ in pairs}
+    gone = iter([at for at in range(len(before)) if at not in staying])
+    waiting = next(gone, None)
+    rows: list[DiffRow] = []
+    for place, entry in enumerate(after.entries):
+        origin = partner.get(place)
+        if origin is not None and place in anchors:
+            # What stood in front of this entry, and is gone, comes first.
+            while waiting is not None and waiting < origin:
+                rows.append(_removed(before, waiting))
+                waiting = next(gone, None)
+        elif not _gap_open(rows):
+            # A new run of new entries: what was removed here stands above it.
+            limit = _next_anchor(anchors, partner, place, len(after), len(before))
+            while waiting is not None and waiting < limit:
+                rows.append(_removed(before, waiting))
+                waiting = next(gone, None)
+        if origin is None:
+            rows.append(DiffRow(RowKind.INSERTED, None, entry.id, after_at=place))
+        else:
+            old = before.entries[origin].id
+            moved = place not in anchors
+            kind = RowKind.REWRITTEN if old != entry.id else RowKind.MOVED if moved else RowKind.KEPT
+            rows.append(DiffRow(kind, old, entry.id, origin, place, moved))
+    while waiting is not None:
+        rows.append(_removed(before, waiting))
+        waiting = next(gone, None)
+    return rows
+
+
+def _removed(before: Context, at: int) -> DiffRow:
+    return DiffRow(RowKind.REMOVED, before.entries[at].id, None, before_at=at)
+
+
+def _gap_open(rows: Sequence[DiffRow]) -> bool:
+    """Whether the row before is itself new here, so that what was removed is above already."""
+    return bool(rows) and (rows[-1].kind is RowKind.INSERTED or rows[-1].moved)
+
+
+def _next_anchor(
+    anchors: frozenset[int], partner: Mapping[int, int], place: int, size: int, end: int
+) -> int:
+    """The place before of the next entry that stands in order, or the end."""
+    return next((partner[at] for at in range(place, size) if at in anchors), end)
+
+
+def _in_order(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
+    """The places after of a longest set of pairs whose order did not change (patience sorting);
+    the others have moved. `pairs` are sorted by their place before."""
+    tails: list[int] = []
+    tops: list[int] = []
+    back: list[int] = []
+    for at, (_, place) in enumerate(pairs):
+        pile = bisect_left(tails, place)
+        if pile == len(tails):
+            tails.append(place)
+            tops.append(at)
+        else:
+            tails[pile], tops[pile] = place, at
+        back.append(tops[pile - 1] if pile else -1)
+    found: list[int] = []
+    at = tops[-1] if tops else -1
+    while at >= 0:
+        found.append(pairs[at][1])
+        at = back[at]
+    return frozenset(found)
+
+

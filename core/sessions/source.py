@@ -1,0 +1,106 @@
+"""Our own journals as a source, so that everything that reads sessions reads ours like any other.
+
+It stands with the sessions and not with the sources, because the wire form of our requests is that
+of the gateways, which no source knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from .. import events as e
+from ..history import History
+from ..sources.base import RebuiltRequest, WireItem
+from ..sources.sample import Sample
+from .journal import JOURNAL_NAME, BadLine, located, scan
+from .requests import rebuilt_requests, wire_context
+from .resume import read
+
+AGENT = "thresher"
+LOOK_EVERY = 0.1
+"""Seconds between two looks at a journal that is followed."""
+
+
+def recognise(sample: Sample) -> str:
+    """A journal is known by any of its first lines, and its folder by the journal in it."""
+    if sample.folder:
+        return "the folder" if (sample.path / JOURNAL_NAME).is_file() else ""
+    return sample.line_like(_is_record)
+
+
+class ThresherSource:
+    """One journal, or the folder it is in. Every method reads it anew."""
+
+    agent = AGENT
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Iterator[e.Record]:
+        """All records; a line that cannot be read is an error in its place."""
+        yield from read(self.path).records
+
+    def tail(self) -> JournalTail:
+        """The same as `follow`, for a thread."""
+        return JournalTail(self.path)
+
+    async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[e.Record]]:
+        """The records of the journal, then those that are appended, until `stop`."""
+        stop = stop or asyncio.Event()
+        tail = self.tail()
+        while not stop.is_set():
+            if found := await asyncio.to_thread(lambda: list(tail.more())):
+                yield found
+            try:
+                await asyncio.wait_for(stop.wait(), LOOK_EVERY)
+            except TimeoutError:
+                continue
+
+    def requests(self) -> Iterator[RebuiltRequest]:
+        """Every request for a turn, in order; see sessions.requests."""
+        return rebuilt_requests(self._history())
+
+    def context_raw(self, position: int | None = None) -> list[WireItem]:
+        """The context after the line `position` in the wire form of the session."""
+        history = self._history()
+        at = len(history) if position is None else history.position_of(position)
+        return wire_context(history.at(at))
+
+    def _history(self) -> History:
+        history = History()
+        history.extend(self.read())
+        return history
+
+
+SOURCE = ThresherSource
+
+
+class JournalTail:
+    """A journal which another process may still be writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = located(path)
+        self._offset = 0
+        self._line = 0
+        self._after = -1
+
+    def more(self) -> Iterator[e.Record]:
+        """The whole lines since the last call; one that is still being written waits."""
+        at = 0.0
+        found = scan(self.path, offset=self._offset, line=self._line, after=self._after)
+        for scanned in found:
+            if scanned.torn:
+                return
+            record = scanned.found
+            if isinstance(record, BadLine):
+                record = e.Record(self._after + 1, at, record.problem())
+            self._offset, self._line, self._after = scanned.end, scanned.line + 1, record.n
+            at = record.at
+            yield record
+
+
+def _is_record(value: dict[str, object]) -> bool:
+    event = value.get("event")
+    return isinstance(value.get("n"), int) and isinstance(event, dict) and "event" in event

@@ -1,0 +1,4 @@
+from __future__ import annotations
+from .sample import Sample
+def recognise(sample: Sample) -> str:
+    return ""

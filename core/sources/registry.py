@@ -1,0 +1,97 @@
+"""The session formats that can be opened: one line here and one module for each.
+
+A module has `recognise(sample) -> str`, which says how a file is known to be of its format (empty:
+it is not), and `SOURCE`, the class that reads it (see base.Source). A module whose files hold
+several sessions has `choices(path)` too. Modules are imported when they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, Self, cast
+
+import msgspec
+
+from .base import Source
+from .sample import Sample, contained
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class Format(StrEnum):
+    """The formats, in the order in which they are asked; a module's name is relative to here."""
+
+    module: str
+
+    CODEX = ("codex rollout", ".codex")
+    THRESHER = ("thresher journal", "..sessions.source")
+    OPENCODE = ("opencode session", ".opencode")
+    CHAT = ("request log", ".chat")
+    UNKNOWN = ("unknown", "")
+
+    def __new__(cls, name: str, module: str) -> Self:
+        """A name for people, with the module beside it."""
+        made = str.__new__(cls, name)
+        made._value_ = name
+        made.module = module
+        return made
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of several sessions in a file. Text is foreign; `last` is in seconds (UTC)."""
+
+    id: str
+    title: str = ""
+    last: float = 0.0
+
+
+class _Module(Protocol):
+    SOURCE: type[Source]
+
+    def recognise(self, sample: Sample) -> str: ...
+
+    def choices(self, path: Path) -> Sequence[Choice]: ...
+
+
+def formats() -> list[Format]:
+    """Every format that can be opened."""
+    return [each for each in Format if each.module]
+
+
+def recognise(format: Format, sample: Sample) -> str:
+    """How the sample is known to be of this format, in words; empty when it is not."""
+    return _module(format).recognise(sample)
+
+
+def source_class(format: Format) -> type[Source]:
+    """The class that reads this format. UNKNOWN is a ValueError."""
+    return _module(format).SOURCE
+
+
+def open_source(path: Path) -> Source:
+    """The session in this file. What cannot be opened is a ThresherError.
+
+    The path may go on into a file that holds several sessions: `opencode.db/ses_1`.
+    """
+    from .detect import require_known
+
+    file, _ = contained(path)
+    return source_class(require_known(file))(path)
+
+
+def choices(path: Path) -> Sequence[Choice]:
+    """The sessions in a file that can hold several, newest first; empty for all others."""
+    from .detect import require_known
+
+    file, _ = contained(path)
+    module = _module(require_known(file))
+    return module.choices(file) if hasattr(module, "choices") else ()
+
+
+def _module(format: Format) -> _Module:
+    if not format.module:
+        raise ValueError("an unknown format has no module")
+    return cast(_Module, import_module(format.module, _PACKAGE))

@@ -41,7 +41,7 @@ class EntryId(NamedTuple):
         return cls(int(line), int(part) if part else 0)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One item in a context.
 
     `origin` names the entries it descends from (itself, when it was appended); `made_by` is the
@@ -59,21 +59,23 @@ class Entry(msgspec.Struct, frozen=True):
         return kind_of(self.item)
 
 
-class Kept(msgspec.Struct, frozen=True, tag="kept", tag_field="do"):
+class Kept(msgspec.Struct, frozen=True, gc=False, tag="kept", tag_field="do"):
     """A run of entries that stay as they are: from `first` to `last` in the order before."""
 
     first: str
     last: str
 
 
-class Replaced(msgspec.Struct, frozen=True, tag="replaced", tag_field="do"):
+class Replaced(msgspec.Struct, frozen=True, gc=False, tag="replaced", tag_field="do"):
     """One entry, rewritten: `old` leaves, `item` stands in its place with a new id."""
 
     old: str
     item: Item
 
 
-class Inserted(msgspec.Struct, frozen=True, tag="inserted", tag_field="do", omit_defaults=True):
+class Inserted(
+    msgspec.Struct, frozen=True, gc=False, tag="inserted", tag_field="do", omit_defaults=True
+):
     """A new entry. `stands_for` names the removed entries it speaks for, as a span text."""
 
     item: Item

@@ -20,8 +20,11 @@ from .models import Budget
 from .tokens import Tokens, Usage
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
-    """Common form of all events."""
+class _Event(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True, gc=False
+):
+    """Common form of all events. They cannot form cycles, so the collector need not visit them: on
+    a long session its pauses were the longest waits of the screen."""
 
 
 class Purpose(StrEnum):
@@ -268,6 +271,8 @@ class HistoryRolledBack(_Event, frozen=True, kw_only=True, tag="history_rolled_b
     inserted: int = 0
     undone: tuple[int, ...] = ()
     """The ordinals of the compactions that were undone."""
+    reason: str = ""
+    """Why the context is another one now, where no turn was simply taken back."""
 
 
 class CompactionSkipped(_Event, frozen=True, kw_only=True, tag="compaction_skipped"):
@@ -338,11 +343,33 @@ class ContextOverflowed(_Event, frozen=True, kw_only=True, tag="context_overflow
 
 
 class UnannouncedReduction(_Event, frozen=True, kw_only=True, tag="unannounced_reduction"):
-    """A foreign client sent less than before and said nothing."""
+    """A foreign client sent less than before and said nothing, or not in so many words.
+
+    `before` and `after` are figures of the same basis and scope. `signals` are the observations
+    that it rests on; `evidence` says what they are worth. Where it is known what left, `segments`
+    is the edit over the context before; where it is not, the context stays as the record has it.
+    """
 
     before: Tokens
     after: Tokens
     explanation: str
+    kind: str = ""
+    evidence: str = "unannounced"
+    signals: tuple[str, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    items_before: int = 0
+    items_after: int = 0
+    removed: int = 0
+    removed_ids: str = ""
+
+
+class ContentReturned(_Event, frozen=True, kw_only=True, tag="content_returned"):
+    """An alarm: what an unannounced reduction had taken out is in the context again."""
+
+    before: Tokens
+    after: Tokens
+    explanation: str
+    evidence: str = "inferred from two signals"
 
 
 class ModelChanged(_Event, frozen=True, kw_only=True, tag="model_changed"):
@@ -428,6 +455,7 @@ Event: TypeAlias = (
     | BreakerClosed
     | ContextOverflowed
     | UnannouncedReduction
+    | ContentReturned
     | ModelChanged
     | PolicyChanged
     | ApprovalRequested
@@ -441,7 +469,7 @@ EPHEMERAL = (MessageDelta, ToolOutput)
 """Events that may be coalesced and are not in the journal."""
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An event in its place: `n` is the journal line (from 0; -1 for ephemeral ones), `at` the
     time in seconds since the epoch (UTC)."""
 

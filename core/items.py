@@ -23,13 +23,15 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text", tag_field="part"):
+class TextPart(msgspec.Struct, frozen=True, gc=False, tag="text", tag_field="part"):
     """A piece of text inside a message of several parts."""
 
     text: str
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image", tag_field="part", omit_defaults=True):
+class ImagePart(
+    msgspec.Struct, frozen=True, gc=False, tag="image", tag_field="part", omit_defaults=True
+):
     """A picture, kept exactly as it came.
 
     `url` is the data: or https: address as the provider's protocol has it; it is never fetched.
@@ -40,7 +42,7 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", tag_field="part", omit
     detail: str = ""
 
 
-class OpaquePart(msgspec.Struct, frozen=True, tag="opaque", tag_field="part"):
+class OpaquePart(msgspec.Struct, frozen=True, gc=False, tag="opaque", tag_field="part"):
     """A part whose kind is not known here: its kind, and its JSON text unchanged."""
 
     kind: str
@@ -50,7 +52,9 @@ class OpaquePart(msgspec.Struct, frozen=True, tag="opaque", tag_field="part"):
 Part: TypeAlias = TextPart | ImagePart | OpaquePart
 
 
-class Message(msgspec.Struct, frozen=True, tag="message", tag_field="kind", omit_defaults=True):
+class Message(
+    msgspec.Struct, frozen=True, gc=False, tag="message", tag_field="kind", omit_defaults=True
+):
     """Something said.
 
     `content` is plain text, or parts in their order when there is more than text.
@@ -73,7 +77,7 @@ class Message(msgspec.Struct, frozen=True, tag="message", tag_field="kind", omit
 
 
 class FunctionCall(
-    msgspec.Struct, frozen=True, tag="function_call", tag_field="kind", omit_defaults=True
+    msgspec.Struct, frozen=True, gc=False, tag="function_call", tag_field="kind", omit_defaults=True
 ):
     """The model asks for a tool: `arguments` is the JSON text exactly as the model wrote it."""
 
@@ -89,7 +93,12 @@ class FunctionCall(
 
 
 class FunctionCallOutput(
-    msgspec.Struct, frozen=True, tag="function_call_output", tag_field="kind", omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    tag="function_call_output",
+    tag_field="kind",
+    omit_defaults=True,
 ):
     """What a tool gave back for the call with the same `call_id`.
 
@@ -108,7 +117,9 @@ class FunctionCallOutput(
         return self.output
 
 
-class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", tag_field="kind", omit_defaults=True):
+class Reasoning(
+    msgspec.Struct, frozen=True, gc=False, tag="reasoning", tag_field="kind", omit_defaults=True
+):
     """The model's thinking: readable (`summary`), or sealed by the provider (`encrypted`)."""
 
     summary: str = ""
@@ -121,7 +132,12 @@ class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", tag_field="kind", 
 
 
 class CompactionSummary(
-    msgspec.Struct, frozen=True, tag="compaction_summary", tag_field="kind", omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    tag="compaction_summary",
+    tag_field="kind",
+    omit_defaults=True,
 ):
     """What stands in the context for everything that was summarised away.
 
@@ -146,7 +162,9 @@ class CompactionSummary(
         return f"{self.prefix}{self.content}"
 
 
-class OtherItem(msgspec.Struct, frozen=True, tag="other", tag_field="kind", omit_defaults=True):
+class OtherItem(
+    msgspec.Struct, frozen=True, gc=False, tag="other", tag_field="kind", omit_defaults=True
+):
     """An item of a foreign agent that has no form of its own here.
 
     `type` is the agent's name for it, `json` the whole item unchanged, `text` what can be read.

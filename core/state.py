@@ -108,6 +108,8 @@ class SessionState:
         self.runs = ToolRuns()
         self.usage: Usage | None = None
         self.usage_estimated = False
+        self.usage_response = ""
+        """The id of the response that `usage` is of, where the source gives ids."""
         self.first_usage: Usage | None = None
         """The first report of this window."""
         self.turns_total = 0
@@ -261,6 +263,8 @@ class SessionState:
                 return self._compaction(record, record.event)
             case e.HistoryRolledBack():
                 return self._rolled_back(record, record.event)
+            case e.UnannouncedReduction():
+                return self._reduced(record, record.event)
             case e.SessionStarted() | e.ModelChanged() | e.PolicyChanged():
                 return self._meta(record, record.event)
             case _:
@@ -335,9 +339,12 @@ class SessionState:
             self.summariser_usage = add_usage(self.summariser_usage, event.usage)
             self.summariser_calls += 1
             return Changed.METER
-        if self.usage is not None and not event.estimated and not self.usage_estimated:
+        if self._is_same_response(event):
+            self._take_back_usage()
+        elif self.usage is not None and not event.estimated and not self.usage_estimated:
             self.last_growth = [*self.last_growth[-7:], event.usage.total - self.usage.total]
         self.usage, self.usage_estimated = event.usage, event.estimated
+        self.usage_response = event.response_id
         self.refused = False
         if not event.estimated:
             self.turns_total += event.usage.total
@@ -348,6 +355,20 @@ class SessionState:
             Point(n=record.n, round=self.rounds, total=event.usage.total, estimated=event.estimated)
         )
         return Changed.METER
+
+    def _is_same_response(self, event: e.UsageReported) -> bool:
+        """Some programs report one response several times: the last report is the true one."""
+        same = bool(event.response_id) and event.response_id == self.usage_response
+        return same and not event.estimated and not self.usage_estimated
+
+    def _take_back_usage(self) -> None:
+        if self.usage is None:
+            return
+        self.turns_total -= self.usage.total
+        if self.first_usage is self.usage:
+            self.first_usage = None
+        if self.points and self.points[-1].card < 0:
+            self.points.pop()
 
     def _tool(self, record: e.Record, event: e.ToolStarted | e.ToolFinished) -> Changed:
         if isinstance(event, e.ToolStarted):
@@ -469,12 +490,26 @@ class SessionState:
         self._forget_usage()
         plural = "" if event.turns == 1 else "s"
         text = f"rollback of {event.turns} turn{plural}: {event.removed} items taken back"
-        self._row(RowKind.NOTE, record, text=text)
+        self._row(RowKind.NOTE, record, text=event.reason or text)
         return Changed.CONTEXT | Changed.ROWS | Changed.METER
+
+    def _reduced(self, record: e.Record, event: e.UnannouncedReduction) -> Changed:
+        before, change = self.context, None
+        if event.segments:
+            try:
+                change = before.apply(event.segments, record.n, 0)
+            except (SegmentError, ValueError) as fault:
+                return self._problem(record, f"the reduction does not fit the context: {fault}")
+            self._enter(change.after)
+            for id in change.removed:
+                self.fates[id] = Fate(unannounced=True)
+        self._row(RowKind.COMPACTION, record, card=len(self.cards))
+        self.cards.append(Card.unannounced(record, event, change, before))
+        return Changed.CARDS | Changed.CONTEXT | Changed.ROWS | Changed.METER
 
     def _forget_usage(self) -> None:
         """What the provider said last is about another context than this one."""
-        self.usage, self.usage_estimated = None, False
+        self.usage, self.usage_estimated, self.usage_response = None, False, ""
         self.first_usage, self.refused = None, False
         self._sums.reported(len(self._entries))
 
@@ -533,8 +568,8 @@ class SessionState:
                 if event.purpose is e.Purpose.TURN:
                     self._refuse()
                 self._row(RowKind.ERROR, record, text=f"context overflow: {event.message}")
-            case e.UnannouncedReduction():
-                self._row(RowKind.NOTE, record, text=event.explanation)
+            case e.ContentReturned():
+                self._row(RowKind.ERROR, record, text=event.explanation)
             case e.ErrorRaised():
                 self.problems.append(event)
                 self._row(RowKind.ERROR, record, text=event.message)

@@ -32,7 +32,7 @@ class RowKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+class Row(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A row of the timeline: what it shows, and where to look it up.
 
     `n` is the journal line; `id`, `call_id` and `card` point into the state's tables; `number` is a
@@ -58,7 +58,7 @@ class ToolStatus(StrEnum):
     FAILED = "failed"
 
 
-class ToolRun(msgspec.Struct, frozen=True):
+class ToolRun(msgspec.Struct, frozen=True, gc=False):
     """A tool call with everything that became of it; `live` is the end of its output so far."""
 
     call_id: str
@@ -75,7 +75,7 @@ class ToolRun(msgspec.Struct, frozen=True):
     output: EntryId | None = None
 
 
-class Point(msgspec.Struct, frozen=True):
+class Point(msgspec.Struct, frozen=True, gc=False):
     """A figure of the token chart: a report, or (`card` >= 0) the drop at a compaction.
 
     `total` is None when the figure after a compaction is not known.
@@ -88,7 +88,7 @@ class Point(msgspec.Struct, frozen=True):
     card: int = -1
 
 
-class Fate(msgspec.Struct, frozen=True):
+class Fate(msgspec.Struct, frozen=True, gc=False):
     """What became of an entry. All defaults: it is in the context."""
 
     removed_by: int = 0
@@ -100,6 +100,8 @@ class Fate(msgspec.Struct, frozen=True):
     """It was recorded, but the model never saw it."""
     rolled_back: bool = False
     """It left with a turn that was taken back."""
+    unannounced: bool = False
+    """The program left it out without a word."""
 
     def words(self) -> str:
         """The fate in words, as screens show it."""
@@ -107,6 +109,8 @@ class Fate(msgspec.Struct, frozen=True):
             return "recorded, never in the context"
         if self.rolled_back:
             return "taken back by a rollback"
+        if self.unannounced:
+            return "left out by the program, unannounced"
         if self.became is not None:
             return f"rewritten by compaction {self.removed_by} into {self.became}"
         if self.summary is not None:
@@ -128,6 +132,8 @@ class CardStatus(StrEnum):
     FAILED = "failed"
     ABORTED = "aborted"
     SUPERSEDED = "superseded"
+    UNANNOUNCED = "unannounced"
+    """A foreign client sent less than before; nothing in its record says so."""
     BROKEN = "broken"
     """The record does not fit the context it is applied to."""
 
@@ -253,6 +259,36 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
             inserted_ids=change.inserted,
             context_before=before,
             context_after=change.after,
+        )
+
+    @classmethod
+    def unannounced(
+        cls, record: e.Record, event: e.UnannouncedReduction, change: Change | None, before: Context
+    ) -> Card:
+        """The card of a reduction that nobody announced; without `change` nobody knows what left,
+        and the contexts before and after are not given."""
+        return cls(
+            pass_id=f"unannounced-{record.n}",
+            policy="unannounced",
+            stage=event.kind,
+            n=record.n,
+            status=CardStatus.UNANNOUNCED,
+            reason=event.explanation,
+            items_before=event.items_before,
+            items_after=event.items_after,
+            kept=len(change.kept) if change else 0,
+            removed=len(change.removed) if change else 0,
+            kept_ids=change.kept if change else (),
+            removed_ids=change.removed if change else (),
+            before=event.before,
+            after=event.after,
+            marks=event.signals,
+            evidence=event.evidence,
+            reason_evidence=event.evidence,
+            started_at=record.at,
+            ended_at=record.at,
+            context_before=before if change else None,
+            context_after=change.after if change else None,
         )
 
     def broken(self, record: e.Record, event: e.HistoryCompacted, fault: str) -> Card:

@@ -89,6 +89,8 @@ class Reply:
     hold_after: int = 2
     ignore_stream: bool = False
     """Answer with one JSON object even when a stream is asked for."""
+    compactions: tuple[str, ...] = ()
+    """The encrypted contents of compaction items (Responses only), in front of everything else."""
     extra_events: tuple[Mapping[str, Any], ...] = ()
     """Events that are sent first, for what a client should pass over."""
 
@@ -444,6 +446,9 @@ class _Responses(_Answer):
         """Each output item, with the deltas that lead to it as (event type, text)."""
         reply = self.reply
         items: list[tuple[dict[str, Any], list[tuple[str, str]]]] = []
+        for at, content in enumerate(reply.compactions):
+            packed = {"type": "compaction", "id": f"cmp_{self.number}_{at}"}
+            items.append((packed | {"encrypted_content": content}, []))
         if reply.reasoning or reply.sealed:
             thought: dict[str, Any] = {"type": "reasoning", "id": f"rs_{self.number}"}
             summary = {"type": "summary_text", "text": reply.reasoning}

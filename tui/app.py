@@ -89,11 +89,12 @@ class ThresherApp(ThemedApp):
         return OpeningScreen()
 
     def on_mount(self) -> None:
-        """Begin with the session that was asked for, or with the list."""
+        """Begin with the session that was asked for, or with the list, once something is painted:
+        what is loaded for them must not stand before the first picture."""
         if self._start is None:
-            self.call_later(self.action_sessions)
+            self.call_after_refresh(self.action_sessions)
         else:
-            self._open(self._start)
+            self.call_after_refresh(self._open, self._start)
 
     @property
     def model(self) -> ConsoleModel | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 DEMO_PARAMS: Mapping[str, Mapping[str, Any]] = {
     "codex": {"auto_limit": 9_800, "truncation_limit": 1_500},
-    "codex-remote": {"auto_limit": 9_800, "truncation_limit": 1_500},
+    "codex-remote": {"auto_limit": 8_000, "truncation_limit": 1_200},
     "codex-token-budget": {
         "auto_limit": 7_000,
         "reminder": 1_500,

@@ -113,7 +113,10 @@ class Diff:
         """Tokens before and after; None where there is no entry on that side."""
         before, after = self.entries(row)
         cost = self._state.costs.of
-        return before and cost(before), after and cost(after)
+        return (
+            None if before is None else cost(before),
+            None if after is None else cost(after),
+        )
 
     def item(self, row: DiffRow) -> Item:
         """The item to name the row by: the one after, where there is one."""
@@ -238,9 +241,7 @@ def _latest(id: EntryId, state: SessionState) -> EntryId:
     return id
 
 
-def _rows(
-    before: Context, after: Context, rewritten: Mapping[EntryId, EntryId]
-) -> list[DiffRow]:
+def _rows(before: Context, after: Context, rewritten: Mapping[EntryId, EntryId]) -> list[DiffRow]:
     pairs: list[tuple[int, int]] = []
     for at, entry in enumerate(before.entries):
         place = after.place(entry.id)
@@ -272,7 +273,9 @@ def _rows(
         else:
             old = before.entries[origin].id
             moved = place not in anchors
-            kind = RowKind.REWRITTEN if old != entry.id else RowKind.MOVED if moved else RowKind.KEPT
+            kind = (
+                RowKind.REWRITTEN if old != entry.id else RowKind.MOVED if moved else RowKind.KEPT
+            )
             rows.append(DiffRow(kind, old, entry.id, origin, place, moved))
     while waiting is not None:
         rows.append(_removed(before, waiting))
@@ -316,5 +319,3 @@ def _in_order(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
         found.append(pairs[at][1])
         at = back[at]
     return frozenset(found)
-
-

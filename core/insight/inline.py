@@ -46,9 +46,7 @@ def inline(old: str, new: str) -> tuple[Piece, ...]:
         tail -= 1
     end_old, end_new = len(old) - tail, len(new) - tail
     middle = _middle(old[head:end_old], new[head:end_new])
-    return tuple(
-        _joined([Piece(Side.BOTH, old[:head]), *middle, Piece(Side.BOTH, old[end_old:])])
-    )
+    return tuple(_joined([Piece(Side.BOTH, old[:head]), *middle, Piece(Side.BOTH, old[end_old:])]))
 
 
 def _middle(old: str, new: str) -> list[Piece]:

@@ -155,14 +155,7 @@ def _compare(
     known: _Known, now: Sequence[Section], previous: int, ordinal: int, step: int
 ) -> tuple[SummaryDiff, _Known]:
     flat = [(section, fact) for section in now for fact in section.facts]
-    match: dict[int, int] = {}
-    for search in (known.equal, known.alike):
-        for at, (_, fact) in enumerate(flat):
-            if at in match or (search == known.alike and at >= MOST_FACTS):
-                continue
-            if (old := search(fact)) is not None:
-                match[at] = old
-                known.taken.add(old)
+    match = _matched(known, [fact for _, fact in flat])
     rows: dict[str, list[FactRow]] = {section.key: [] for section in now}
     said: list[_Said] = []
     for at, (section, fact) in enumerate(flat):
@@ -172,17 +165,31 @@ def _compare(
         since, first = (ordinal, step) if old is None else (old.since, old.step)
         said.append(_Said(fact, section.title, section.key, since, first))
     titles = {section.key: section.title for section in now}
-    for at, old in enumerate(known.facts):
+    for at, gone in enumerate(known.facts):
         if at not in known.taken:
-            titles.setdefault(old.section, old.title)
-            row = FactRow(FactKind.VANISHED, old.fact.text, old.since, step - 1 - old.step)
-            rows.setdefault(old.section, []).append(row)
-    had = {old.section for old in known.facts}
+            titles.setdefault(gone.section, gone.title)
+            row = FactRow(FactKind.VANISHED, gone.fact.text, gone.since, step - 1 - gone.step)
+            rows.setdefault(gone.section, []).append(row)
+    had = {before.section for before in known.facts}
     has = {section.key for section in now}
     table = tuple(
         SectionRow(_kind(key, had, has, rows[key]), titles[key], tuple(rows[key])) for key in rows
     )
     return SummaryDiff(ordinal, previous, table), _Known(said)
+
+
+def _matched(known: _Known, facts: Sequence[Fact]) -> dict[int, int]:
+    """Which fact of the last summary each of these is: first the equal ones, then the alike."""
+    match: dict[int, int] = {}
+    for at, fact in enumerate(facts):
+        if (same := known.equal(fact)) is not None:
+            match[at] = same
+            known.taken.add(same)
+    for at, fact in enumerate(facts[:MOST_FACTS]):
+        if at not in match and (like := known.alike(fact)) is not None:
+            match[at] = like
+            known.taken.add(like)
+    return match
 
 
 def _row(section: Section, fact: Fact, old: _Said | None, ordinal: int, step: int) -> FactRow:

@@ -40,7 +40,9 @@ _WRITERS = frozenset(
     {"write_file", "edit_file", "write", "edit", "multiedit", "notebookedit", "create_file",
      "str_replace", "apply_diff"}
 )  # fmt: skip
-_SHELLS = frozenset({"bash", "shell", "exec_command", "local_shell", "run_command", "shell_command"})
+_SHELLS = frozenset(
+    {"bash", "shell", "exec_command", "local_shell", "run_command", "shell_command"}
+)
 _PATHS = ("path", "file_path", "filePath", "filename", "notebook_path")
 _PARTIAL = ("offset", "limit", "start", "end", "start_line", "end_line", "line", "lines")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.M)

@@ -79,7 +79,9 @@ def created(info: Mapping[str, Any]) -> int:
     return int_of(dict_of(info.get("time")).get("created")) or 0
 
 
-def streamed(value: Mapping[str, Any], n: int, near: float) -> tuple[Change | None, str, int | None]:
+def streamed(
+    value: Mapping[str, Any], n: int, near: float
+) -> tuple[Change | None, str, int | None]:
     """A line of one of the three event streams: the change, its session and its own number.
 
     The forms are `/event` (properties), `/global/event` (payload, doubled as `sync`), and

@@ -39,7 +39,9 @@ INTERRUPTED: Final = "[Tool execution was interrupted]"
 SUBTASK: Final = "The following tool was executed by the user"
 ABORTED: Final = "MessageAbortedError"
 
-SILENT_PARTS: Final = frozenset({"step-start", "step-finish", "patch", "snapshot", "agent", "retry"})
+SILENT_PARTS: Final = frozenset(
+    {"step-start", "step-finish", "patch", "snapshot", "agent", "retry"}
+)
 KNOWN_PARTS: Final = SILENT_PARTS | {"text", "reasoning", "tool", "file", "subtask", "compaction"}
 _INLINED: Final = frozenset({"text/plain", "application/x-directory"})
 """Files whose text is in a text part beside them."""
@@ -198,10 +200,9 @@ def pieces_of(message: Stored) -> Iterator[Piece]:
         return
     if left_out(message):
         return
-    if message.is_summary:
-        if message.finished:
-            summary = CompactionSummary(message.written, role=Role.ASSISTANT)
-            yield Piece(message.id, summary, message.n)
+    if message.is_summary and message.finished:
+        summary = CompactionSummary(message.written, role=Role.ASSISTANT)
+        yield Piece(message.id, summary, message.n)
         return
     outputs: list[Piece] = []
     for id, part in message.ordered:

@@ -51,6 +51,10 @@ class Outbox:
         self._slots.append(slot)
         return slot
 
+    def emit_ephemeral(self, event: Event) -> None:
+        """Add a piece of a stream: it has no line, and leaves with what is around it."""
+        self._slots.append(Slot(Record(-1, self.at, event)))
+
     def not_before(self, n: int) -> int:
         """The line `n`, or the last one that has said something, if that is later.
 

@@ -66,7 +66,8 @@ def compaction_records(
 ) -> list[CompactionReport]:
     """One report for each compaction that happened, in order.
 
-    `unsuccessful` adds those that failed or did nothing, with ordinal 0.
+    `unsuccessful` adds those that failed or did nothing, and reductions that nobody announced,
+    with ordinal 0.
     """
     found: list[CompactionReport] = []
     for record in records:
@@ -75,6 +76,8 @@ def compaction_records(
                 found.append(_done(record, record.event))
             case e.CompactionFailed() | e.CompactionSkipped() if unsuccessful:
                 found.append(_not_done(record, record.event))
+            case e.UnannouncedReduction() if unsuccessful:
+                found.append(_unannounced(record, record.event))
             case _:
                 pass
     return found
@@ -128,6 +131,36 @@ def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
         attempts=event.summariser.attempts if event.summariser else 1,
         seconds=event.seconds,
         marks=event.marks,
+    )
+
+
+def _unannounced(record: e.Record, event: e.UnannouncedReduction) -> CompactionReport:
+    counts = Counts(
+        before=event.items_before,
+        after=event.items_after,
+        kept=event.items_after,
+        removed=event.removed,
+        replaced=0,
+        inserted=0,
+    )
+    return CompactionReport(
+        ordinal=0,
+        line=record.n,
+        at=record.at,
+        outcome="unannounced",
+        policy="unannounced",
+        stage=event.kind,
+        trigger=Trigger.AUTO,
+        moment=None,
+        phase="",
+        reason=event.explanation,
+        evidence=event.evidence,
+        reason_evidence=event.evidence,
+        tokens_before=event.before,
+        tokens_after=event.after,
+        items=counts if event.segments else None,
+        removed_ids=event.removed_ids,
+        marks=event.signals,
     )
 
 

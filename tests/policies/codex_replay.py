@@ -98,7 +98,7 @@ class Replay:
     ) -> None:
         self.source = CodexSource(path)
         self.records = list(self.source.read())
-        self.raw = [json.loads(line) for line in gzip.open(path, "rt", encoding="utf-8")]
+        self.raw = lines(path)
         self.answers = Answers(list(failures))
         self.remote_asks: list[tuple[Item, ...]] = []
         self.pairs: list[Pair] = []
@@ -274,6 +274,12 @@ class Replay:
             if each["type"] == "turn_context":
                 found = each["payload"]["model"]
         return found
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a recorded file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def summary_of(event: e.HistoryCompacted) -> CompactionSummary | None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from thresher.core.events import HistoryCompacted, Outcome
 from thresher.core.items import Item, Message
 from thresher.core.sources.codex_items import item_of
 
-from .codex_replay import Replay, estimates, replacements
+from .codex_replay import Replay, estimates, lines, replacements
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "codex"
 TOO_LONG = SummaryFailed(FailureKind.OVERFLOW, "too long")
@@ -50,8 +48,7 @@ def replay(name: str) -> Replay:
 
 
 def requests(name: str) -> list[dict[str, Any]]:
-    path = FIXTURES / f"{name}.requests.jsonl.gz"
-    return [json.loads(line) for line in gzip.open(path, "rt", encoding="utf-8")]
+    return lines(FIXTURES / f"{name}.requests.jsonl.gz")
 
 
 def carried(input: list[dict[str, Any]]) -> tuple[Item, ...]:
@@ -163,15 +160,14 @@ def outputs(name: str) -> list[tuple[str, str]]:
     """(whole output, what entered the history) of each command that a session ran."""
     whole: dict[str, str] = {}
     found = []
-    for line in gzip.open(FIXTURES / f"{name}.jsonl.gz", "rt", encoding="utf-8"):
-        payload = json.loads(line)["payload"]
+    for line in lines(FIXTURES / f"{name}.jsonl.gz"):
+        payload = line["payload"]
         if payload.get("type") == "item_completed":
             item = payload["item"]
             if item["type"] == "CommandExecution":
                 whole[item["id"]] = item["aggregated_output"]
         if payload.get("type") == "function_call_output" and payload["call_id"] in whole:
             found.append((whole[payload["call_id"]], payload["output"]))
-    # The output of a command may be recorded before the command's own record.
     return found
 
 
@@ -182,5 +178,6 @@ def test_an_output_is_cut_byte_for_byte_as_recorded(name: str) -> None:
     assert checked
     for whole, entered in checked:
         head, mark, body = entered.partition("\nOutput:\n")
-        assert mark and head.startswith("Chunk ID:")
+        assert mark
+        assert head.startswith("Chunk ID:")
         assert capped(whole, params) == body

@@ -223,7 +223,7 @@ async def test_25_a_tool_call_in_place_of_a_summary_fails() -> None:
     await compacted(driven)
     (failed,) = driven.told(e.CompactionFailed)
     assert failed.kind == "tool_call"
-    assert texts(driven) == ["one", "a"]
+    assert texts(driven) == ["one", "a", RECAP]
 
 
 async def test_26_a_second_summary_merges_the_first() -> None:

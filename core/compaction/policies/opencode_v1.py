@@ -335,6 +335,9 @@ class OpenCodeV1:
         after, staying_after = self._afterwards(situation, seen, replay, staying)
         stays = {*range(seen.lead), *tail, *staying_after}
         gone = context.span(entry.id for at, entry in enumerate(context) if at not in stays)
+        lost = _loses_newest_user(context, stays)
+        if lost:
+            why = f"{why} The newest user message is among what went."
         follow = Follow.GO_ON
         if situation.moment is Moment.OVERFLOW:
             follow = Follow.RETRY
@@ -353,7 +356,7 @@ class OpenCodeV1:
             summary=summary,
             follow=follow,
             memory={MEMORY_TAIL: len(tail), MEMORY_WINDOW: situation.window + 1},
-            drops_newest_user=_loses_newest_user(context, stays),
+            drops_newest_user=lost,
         )
 
     def _afterwards(
@@ -408,8 +411,7 @@ class OpenCodeV1:
                 fault="a failed compaction leaves its question behind without an answer",
             )
             return
-        tail = _places(staying)
-        behind = tail if replay is None else [*tail, *_places(seen.pieces[replay:])]
+        behind = _places(seen.stored[seen.stored.index(staying[0]) :])
         stays = {*range(seen.lead), *behind}
         yield Edit(
             stage=LEFT_BEHIND,
@@ -484,7 +486,16 @@ def _tail_as_stored(
 
 
 def _places(pieces: Sequence[Piece]) -> list[int]:
-    return [at for piece in pieces for at in piece.places]
+    """The positions of their items. A late output stays where it is, behind other messages."""
+    places: list[int] = []
+    run: list[int] = []
+    for piece in pieces:
+        if piece.who in (Who.MARKER, Who.SUMMARY):
+            places += [*sorted(run), *piece.places]
+            run = []
+        else:
+            run += piece.places
+    return places + sorted(run)
 
 
 def _loses_newest_user(context: Context, stays: set[int]) -> bool:

@@ -178,7 +178,7 @@ class OpenCodeV2:
         params, limits = self.params, Limits.of(situation.budget)
         seen = view(situation.context, "", {})
         last = last_checkpoint(situation.context)
-        head, recent = self._divided(seen, last, keep)
+        head, recent, lost = self._divided(seen, keep)
         asked = request_text(
             joined([last.recent if last else "", *head]),
             last.summary if last else "",
@@ -193,6 +193,8 @@ class OpenCodeV2:
             f"{why} {len(head):,} messages are summarised, {len(recent):,} stay as text "
             f"(at most {keep:,} tokens)."
         )
+        if lost:
+            why = f"{why} The newest user message is among what is summarised."
         yield Start(STAGE, why)
         answer = yield Summarise(
             items=(user(asked),),
@@ -208,27 +210,26 @@ class OpenCodeV2:
         checkpoint = Checkpoint(answer.text, joined(recent))
         yield self._edit(situation, seen, answer, checkpoint, why)
 
-    def _divided(
-        self, seen: View, last: Checkpoint | None, keep: int
-    ) -> tuple[list[str], list[str]]:
-        """The messages since the last compaction as text: the head, and the recent ones."""
+    def _divided(self, seen: View, keep: int) -> tuple[list[str], list[str], bool]:
+        """All messages as text: the head, the recent ones, and whether the user's newest message
+        is in the head."""
         params = self.params
         how = Writing(
             params.tool_chars,
             synthetic=True,
             empty_tools=frozenset(name.strip() for name in params.structured_tools.split(",")),
         )
-        since = last.at + 1 if last else 0
         texts = [
-            text
+            (piece.who, text)
             for piece in seen.pieces
-            if piece.places[0] >= since and piece.who is not Who.SUMMARY
-            if (text := written(seen.items([piece]), how))
+            if piece.who is not Who.SUMMARY and (text := written(seen.items([piece]), how))
         ]
         start, total = len(texts), 0
-        while start and (total := total + tokens(units(texts[start - 1]))) <= keep:
+        while start and (total := total + tokens(units(texts[start - 1][1]))) <= keep:
             start -= 1
-        return texts[:start], texts[start:]
+        lost = all(who is not Who.USER for who, _ in texts[start:])
+        head, recent = ([text for _, text in part] for part in (texts[:start], texts[start:]))
+        return head, recent, lost
 
     def _edit(
         self,

@@ -254,8 +254,4 @@ def _holds(situation: Situation, tag: str) -> bool:
 
 
 def _is_window_message(item: Item) -> bool:
-    return (
-        isinstance(item, Message)
-        and item.synthetic
-        and item.text.lstrip().startswith(WINDOW)
-    )
+    return isinstance(item, Message) and item.synthetic and item.text.lstrip().startswith(WINDOW)

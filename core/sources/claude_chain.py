@@ -1,0 +1,204 @@
+"""The record tree of a Claude Code session, and the way through it that makes the model's context.
+
+Every record names its parent, so a file is a tree: resuming, rewinding and parallel tool calls make
+branches. What the model sees at a record is the way from it back to a root, mended where a
+compaction keeps a piece of the old way, and completed with the parallel blocks and results beside
+it. The rules are those measured with recorded requests of versions 1.0.128 to 2.1.197.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from ..context import EntryId
+from ..items import Item
+
+
+class Role(StrEnum):
+    """What a record is in the tree."""
+
+    USER = "user"
+    RESULT = "result"
+    """A user record that holds the results of tools."""
+    ASSISTANT = "assistant"
+    ATTACHMENT = "attachment"
+    COMMAND = "command"
+    """The output of a slash command, which is sent as text of the user."""
+    BOUNDARY = "boundary"
+    OTHER = "other"
+    """On the way, but not for the model."""
+
+
+class Node:
+    """A record in the tree. `family` is the id of the response that an assistant record is a block
+    of; `items` is what the model sees of it, `ids` their places in our context, `raw` the message
+    in the wire form where somebody asked for it."""
+
+    __slots__ = (
+        "family", "ids", "items", "line", "lost", "orphan", "parent", "preserved", "raw",
+        "results", "role", "shown", "uuid",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        uuid: str,
+        line: int,
+        role: Role,
+        items: tuple[Item, ...] = (),
+        family: str = "",
+        raw: Any = None,
+    ) -> None:
+        self.uuid, self.line, self.role = uuid, line, role
+        self.items, self.family, self.raw = items, family, raw
+        self.parent: Node | None = None
+        self.results: list[Node] = []
+        self.ids: tuple[EntryId, ...] = ()
+        self.shown = False
+        """It is in the view that is kept up to date."""
+        self.lost = False
+        """The program itself left it out, although it is on the way."""
+        self.orphan = False
+        """Its parent is not in the file."""
+        self.preserved: frozenset[Node] = frozenset()
+        """Of a boundary: the records before it that are still sent."""
+
+    def __repr__(self) -> str:
+        return f"Node({self.line}, {self.role})"
+
+    @property
+    def chars(self) -> int:
+        """Characters of its texts."""
+        return sum(len(item.text) for item in self.items)
+
+
+class Tree:
+    """All records of one conversation. Links are made once, when a record comes."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.families: dict[str, list[Node]] = {}
+        self.last: Node | None = None
+        self._boundary: Node | None = None
+        self._anchor = ""
+        self._head: Node | None = None
+        self._tail: Node | None = None
+
+    def add(self, node: Node, parent: str, *, after_boundary: bool = False) -> None:
+        """Take a record whose uuid is new. One whose parent is not in the file is taken to follow
+        the record before it. `after_boundary` says that it was written with a compaction: it then
+        never hangs on what that removed."""
+        found = self.nodes.get(parent) if parent else None
+        if parent and found is None:
+            node.orphan = True
+            found = self.last
+        boundary = self._boundary
+        if after_boundary and boundary is not None and found is not None:
+            gone = found.line < boundary.line and found not in boundary.preserved
+            found = self.last if gone else found
+        anchor = self.nodes.get(self._anchor) if self._anchor else None
+        if anchor is not None and found is anchor and not self._is_preserved(node):
+            found = self._tail or anchor
+        node.parent = found
+        self.nodes[node.uuid] = node
+        if node.family:
+            self.families.setdefault(node.family, []).append(node)
+        if node.role is Role.RESULT and found is not None and found.role is Role.ASSISTANT:
+            found.results.append(node)
+        self.last = node
+        if node.uuid == self._anchor:
+            self._relink(node)
+
+    def bound(
+        self, boundary: Node, anchor: str, head: str, tail: str, preserved: Iterable[str]
+    ) -> None:
+        """Take a boundary. The uuids are those of its preserved segment, empty when it has none:
+        once the anchor is there, the segment from head to tail hangs on it, and what else would
+        follow the anchor follows the tail."""
+        self.nodes[boundary.uuid] = boundary
+        self.last = self._boundary = boundary
+        first, last = self.nodes.get(head), self.nodes.get(tail)
+        self._anchor, self._head, self._tail = "", None, None
+        if first is None or last is None or not anchor:
+            return
+        listed = [self.nodes[uuid] for uuid in preserved if uuid in self.nodes]
+        way = self._between(first, last)
+        boundary.preserved = frozenset(listed or way)
+        self._anchor, self._head = anchor, first
+        # Where the tail lies beside the segment, nothing can follow it.
+        self._tail = last if way else None
+        if (found := self.nodes.get(anchor)) is not None:
+            self._relink(found)
+
+    def way(self, leaf: Node | None) -> list[Node]:
+        """The records from the root to this one, without what a compaction removed."""
+        way: list[Node] = []
+        while leaf is not None:
+            way.append(leaf)
+            leaf = leaf.parent
+        way.reverse()
+        root = way[0] if way else None
+        if root is None or root.role is not Role.BOUNDARY:
+            return way
+        return [node for node in way if _allowed(node, root)]
+
+    def view(self, leaf: Node | None) -> list[Node]:
+        """What the model sees at this record, in order: the way, with the parallel blocks of each
+        response and the results of its tools. Records without items are left out."""
+        way = self.way(leaf)
+        beside = self._beside(way)
+        found: list[Node] = []
+        for at, node in enumerate(way):
+            found.append(node)
+            if at in beside:
+                found.extend(sorted(beside[at], key=lambda each: each.line))
+        return [node for node in found if node.items and not node.lost]
+
+    def _beside(self, way: Sequence[Node]) -> dict[int, list[Node]]:
+        """Records on side branches that belong to the way, by the place after which they come."""
+        places = {node: at for at, node in enumerate(way)}
+        found: dict[int, list[Node]] = {}
+        done: set[str] = set()
+
+        def put(node: Node, start: int, family: str) -> None:
+            if node in places or (way[0].role is Role.BOUNDARY and not _allowed(node, way[0])):
+                return
+            while start + 1 < len(way) and way[start + 1].line < node.line:
+                if way[start + 1].role is Role.ASSISTANT and way[start + 1].family != family:
+                    break
+                start += 1
+            found.setdefault(start, []).append(node)
+
+        for at, node in enumerate(way):
+            if not node.family or node.family in done:
+                continue
+            done.add(node.family)
+            for member in self.families[node.family]:
+                put(member, at, node.family)
+                for result in member.results:
+                    put(result, places.get(member, at), node.family)
+        return found
+
+    def _relink(self, anchor: Node) -> None:
+        head, above = self._head, anchor
+        while above is not head and above.parent is not None:
+            above = above.parent
+        if head is not None and above is not head:
+            head.parent = anchor
+
+    def _between(self, head: Node, tail: Node) -> list[Node]:
+        way, at = [tail], tail
+        while at is not head:
+            if at.parent is None:
+                return []
+            at = at.parent
+            way.append(at)
+        return way
+
+    def _is_preserved(self, node: Node) -> bool:
+        return self._boundary is not None and node in self._boundary.preserved
+
+
+def _allowed(node: Node, boundary: Node) -> bool:
+    return node.line >= boundary.line or node in boundary.preserved

@@ -1,0 +1,125 @@
+"""The model's context of a Claude Code session, kept up to date as records come.
+
+Nearly every record only adds to the end, which costs what it adds. Where the program goes on from
+somewhere else, the view is made anew from the tree; how it differs is then for an event to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .claude_chain import Node, Role, Tree
+
+NEAR: Final = 64
+"""Records beside the way that are looked through before everything is made anew."""
+
+
+class View:
+    """The nodes that the model sees, in order (`nodes`), and the way that leads there."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.nodes: list[Node] = []
+        self._way: list[Node] = []
+        self._at: dict[Node, int] = {}
+        self._families: dict[str, int] = {}
+
+    def go(self, node: Node) -> list[Node] | None:
+        """Move to a record that is in the tree. None: the view only grew by it, if it has items.
+        Otherwise the new view, which differs in more than that; it is the view from here on only
+        once `become` was called with it."""
+        if self._near(node):
+            if node.items:
+                self._show([node])
+            return None
+        target = self._tree.view(node)
+        self._enter_way(self._tree.way(node))
+        if target == [*self.nodes, node] or (not node.items and target == self.nodes):
+            self._show([node] if node.items else [])
+            return None
+        return target
+
+    def become(self, nodes: Sequence[Node]) -> None:
+        """Show exactly these."""
+        for node in self.nodes:
+            node.shown = False
+        self.nodes = []
+        self._show(nodes)
+
+    def _show(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            node.shown = True
+        self.nodes.extend(nodes)
+
+    def _enter_way(self, way: list[Node]) -> None:
+        self._way, self._at, self._families = [], {}, {}
+        for node in way:
+            self._push(node)
+
+    def _push(self, node: Node) -> None:
+        self._at[node] = len(self._way)
+        self._way.append(node)
+        if node.family:
+            self._families[node.family] = self._families.get(node.family, 0) + 1
+
+    def _pop(self) -> Node:
+        node = self._way.pop()
+        del self._at[node]
+        if node.family:
+            self._families[node.family] -= 1
+        return node
+
+    def _near(self, node: Node) -> bool:
+        """Move along, when that changes nothing but the end; False when it may."""
+        path, at = [node], node.parent
+        while at is not None and at not in self._at:
+            path.append(at)
+            at = at.parent
+            if len(path) > NEAR:
+                return False
+        if at is None:
+            if self._way or len(path) > 1:
+                return False
+        else:
+            if len(self._way) - self._at[at] > NEAR:
+                return False
+            popped = [self._pop() for _ in range(len(self._way) - self._at[at] - 1)]
+            if any(each.items and not self._stays(each, path) for each in popped):
+                return False
+        for each in reversed(path):
+            if each is not node and each.items and not each.shown:
+                return False
+            if self._cut(each) or not self._complete(each, node):
+                return False
+            self._push(each)
+        return True
+
+    def _stays(self, node: Node, path: list[Node]) -> bool:
+        """A record that is no longer on the way is still seen: beside it."""
+        if node.lost or node in path:
+            return True
+        if node.role is Role.ASSISTANT:
+            return self._families.get(node.family, 0) > 0
+        above = node.parent
+        return (
+            node.role is Role.RESULT
+            and above is not None
+            and above.role is Role.ASSISTANT
+            and (above in self._at or self._families.get(above.family, 0) > 0)
+        )
+
+    def _cut(self, node: Node) -> bool:
+        root = self._way[0] if self._way else node
+        old = root.role is Role.BOUNDARY and node.line < root.line
+        return old and node not in root.preserved
+
+    def _complete(self, node: Node, new: Node) -> bool:
+        """Everything that comes with a response that joins the way is seen already."""
+        if not node.family or self._families.get(node.family, 0) > 0:
+            return True
+        for member in self._tree.families[node.family]:
+            for each in (member, *member.results):
+                if each.items and not each.shown and not each.lost and each is not new:
+                    return False
+        return True

@@ -8,7 +8,7 @@ context can be folded again from the journal without the policy that made it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -82,7 +82,13 @@ class Inserted(
     stands_for: str = ""
 
 
-Segment: TypeAlias = Kept | Replaced | Inserted
+class Restored(msgspec.Struct, frozen=True, tag="restored", tag_field="do"):
+    """An entry that left the context earlier comes back as it was, under the id it always had."""
+
+    id: str
+
+
+Segment: TypeAlias = Kept | Replaced | Inserted | Restored
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -93,10 +99,12 @@ class Change(msgspec.Struct, frozen=True):
     removed: tuple[EntryId, ...]
     replaced: tuple[tuple[EntryId, EntryId], ...]
     inserted: tuple[EntryId, ...]
+    restored: tuple[EntryId, ...] = ()
 
 
 class SegmentError(ValueError):
-    """Segments that do not fit the context: an unknown id, or an entry used twice."""
+    """Segments that do not fit the context: an unknown id, an entry used twice, or one restored
+    that never left."""
 
 
 class Context:
@@ -192,16 +200,24 @@ class Context:
             found.extend(entry.id for entry in self.entries[start : stop + 1])
         return tuple(found)
 
-    def apply(self, segments: Sequence[Segment], line: int, made_by: int) -> Change:
+    def apply(
+        self,
+        segments: Sequence[Segment],
+        line: int,
+        made_by: int,
+        known: Mapping[EntryId, Entry] | None = None,
+    ) -> Change:
         """The context that segments describe; new entries get the ids (line, 0), (line, 1), ...
 
-        Entries that no segment names are removed. Raises SegmentError when a segment names an
-        entry that is not here, or one that was already used.
+        Entries that no segment names are removed. `known` holds the entries that left earlier
+        (`SessionState.known`), for segments that restore one. Raises SegmentError when a segment
+        names an entry that is not here, or one that was already used.
         """
         after: list[Entry] = []
         kept: list[EntryId] = []
         replaced: list[tuple[EntryId, EntryId]] = []
         inserted: list[EntryId] = []
+        restored: list[EntryId] = []
         used: set[int] = set()
         part = 0
 
@@ -234,6 +250,13 @@ class Context:
                     origin = self.unspan(segment.stands_for)
                     after.append(Entry(new, segment.item, origin, made_by))
                     inserted.append(new)
+                case Restored():
+                    back = EntryId.parse(segment.id)
+                    entry = None if known is None else known.get(back)
+                    if entry is None or back in restored or self.place(back) is not None:
+                        raise SegmentError(f"{back} cannot come back: it is here or never was")
+                    after.append(entry)
+                    restored.append(back)
         removed = [entry.id for at, entry in enumerate(self.entries) if at not in used]
         return Change(
             after=Context(after),
@@ -241,6 +264,7 @@ class Context:
             removed=tuple(removed),
             replaced=tuple(replaced),
             inserted=tuple(inserted),
+            restored=tuple(restored),
         )
 
     def keep(self, places: Iterable[int]) -> list[Kept]:

@@ -6,7 +6,7 @@ the first time a figure needs it, and never again: an id names the same item for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .context import Entry, EntryId
 from .items import Item, Kind
@@ -37,6 +37,10 @@ class CostTable:
         if known is None:
             known = self._known[entry.id] = self.cost(entry.item)
         return known
+
+    def adopt(self, known: Mapping[EntryId, int]) -> None:
+        """Take these figures as they are: the items stand here in another form."""
+        self._known.update(known)
 
     def exchange(self, cost: ItemCost, basis: Basis) -> None:
         """Count everything anew, with another cost, when it is next asked for."""

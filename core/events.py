@@ -275,6 +275,103 @@ class HistoryRolledBack(_Event, frozen=True, kw_only=True, tag="history_rolled_b
     """Why the context is another one now, where no turn was simply taken back."""
 
 
+class HistoryRestored(_Event, frozen=True, kw_only=True, tag="history_restored"):
+    """Entries that left came back, by the user's wish: an edit, but not a compaction. Nothing
+    that was recorded is taken back; this line only gives the new order.
+
+    `undone` is the ordinal of the compaction that was undone, or 0 where only `entries` (a span of
+    ids, one by one) were restored. `segments` is the edit over the context before. `memory` is
+    what the policy knew before the compaction, or None where that does not change.
+    """
+
+    segments: tuple[Segment, ...]
+    items_before: int
+    items_after: int
+    restored: int
+    removed: int = 0
+    undone: int = 0
+    entries: str = ""
+    before: Tokens | None = None
+    after: Tokens | None = None
+    digest: str = ""
+    memory: dict[str, Any] | None = None
+
+
+class BreakpointSet(_Event, frozen=True, kw_only=True, tag="breakpoint_set"):
+    """The session stops here from now on; `text` is the breakpoint's own form ("tokens:8000")."""
+
+    text: str
+
+
+class BreakpointCleared(_Event, frozen=True, kw_only=True, tag="breakpoint_cleared"):
+    """The session no longer stops here."""
+
+    text: str
+
+
+class DebuggerStopped(_Event, frozen=True, kw_only=True, tag="debugger_stopped"):
+    """The agent waits for the user. `breakpoint` is the one that was reached, or "step"; `point`
+    is where: summary (before it is asked for), edit (before it is applied), round, output,
+    overflow or failure. `reason` says it with the figures."""
+
+    breakpoint: str
+    point: str
+    reason: str
+    pass_id: str = ""
+
+
+class DebuggerContinued(_Event, frozen=True, kw_only=True, tag="debugger_continued"):
+    """The agent goes on: apply, skip, step, continue, again (the proposal is made anew), write (a
+    summary was given), or interrupted."""
+
+    how: str
+    pass_id: str = ""
+
+
+class EntriesPinned(_Event, frozen=True, kw_only=True, tag="entries_pinned"):
+    """These entries (a span of ids) survive every compaction from here on."""
+
+    entries: str
+    pass_id: str = ""
+
+
+class EntriesUnpinned(_Event, frozen=True, kw_only=True, tag="entries_unpinned"):
+    """These entries (ids, with commas) may go again."""
+
+    entries: str
+    pass_id: str = ""
+
+
+class Choice(StrEnum):
+    """What a user decides about a compaction that is held."""
+
+    APPLY = "apply"
+    SKIP = "skip"
+    PIN = "pin"
+    UNPIN = "unpin"
+    DROP = "drop"
+    """Entries go with this edit although the policy keeps them."""
+    KEEP = "keep"
+    """Entries that were to be dropped are not."""
+    FOCUS = "focus"
+    SUMMARY = "summary"
+    """The user's own text, in place of the summary that was there."""
+    WRITTEN = "written"
+    """The user's own text, in place of asking for a summary."""
+    FRESH = "fresh"
+    POLICY = "policy"
+
+
+class CompactionDecided(_Event, frozen=True, kw_only=True, tag="compaction_decided"):
+    """The user's word on a compaction that is held: `entries` is a span of ids, `text` the focus,
+    the summary or the policy's name. What comes of it is in the edit that follows."""
+
+    pass_id: str
+    choice: Choice
+    entries: str = ""
+    text: str = ""
+
+
 class CompactionSkipped(_Event, frozen=True, kw_only=True, tag="compaction_skipped"):
     """A pass ended without a change and without a fault: no-op, grew or superseded."""
 
@@ -448,6 +545,14 @@ Event: TypeAlias = (
     | CompactionProposed
     | HistoryCompacted
     | HistoryRolledBack
+    | HistoryRestored
+    | BreakpointSet
+    | BreakpointCleared
+    | DebuggerStopped
+    | DebuggerContinued
+    | EntriesPinned
+    | EntriesUnpinned
+    | CompactionDecided
     | CompactionSkipped
     | CompactionFailed
     | SummaryAttemptFailed

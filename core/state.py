@@ -16,9 +16,10 @@ import msgspec
 from . import events as e
 from .context import Context, Entry, EntryId, SegmentError
 from .costs import CostTable, ItemCost, Sums, estimate_item
+from .debug.held import Held, HeldEvent, words
 from .items import FunctionCall, FunctionCallOutput, Kind, Message, Role
 from .models import Budget
-from .tokens import Basis, Scope, Tokens, Usage
+from .tokens import Basis, Correction, Scope, Tokens, Usage
 from .tool_runs import ToolRuns
 from .views import Card, CardStatus, Fate, Point, Row, RowKind, ToolRun, ToolStatus
 
@@ -46,6 +47,8 @@ class Status(StrEnum):
     TOOL = "running a tool"
     COMPACTING = "compacting"
     APPROVAL = "waiting for approval"
+    STOPPED = "stopped"
+    """The debugger holds it."""
     FINISHED = "finished"
     FAILED = "failed"
 
@@ -133,11 +136,16 @@ class SessionState:
         self.problems: list[e.ErrorRaised] = []
         self.unknown: dict[str, int] = {}
         self.finished = False
+        self.held = Held()
         self._entries: list[Entry] = []
         self._sums = Sums()
         self._context: Context | None = None
         self._open_passes: dict[str, int] = {}
         self._in_turn = False
+        self._before_stop = Status.IDLE
+        self.correction = Correction()
+        """What the session's own reports say of the estimates for the same requests."""
+        self._asked: Tokens | None = None
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -156,12 +164,13 @@ class SessionState:
     @property
     def parts(self) -> dict[Kind, int]:
         """Tokens of the context by kind, by the item cost in force."""
-        return self._sums.parts(self._entries, self.costs)
+        parts = self._sums.parts(self._entries, self.costs)
+        return {kind: self._corrected(tokens) for kind, tokens in parts.items()}
 
     @property
     def since_usage(self) -> int:
         """Tokens of the entries that came after the last report, by the item cost in force."""
-        return self._sums.since(self._entries, self.costs)
+        return self._corrected(self._sums.since(self._entries, self.costs))
 
     @property
     def tools(self) -> dict[str, ToolRun]:
@@ -178,10 +187,31 @@ class SessionState:
         """Calls that failed so far."""
         return self.runs.failures
 
+    @property
+    def breakpoints(self) -> tuple[str, ...]:
+        """Where the session stops, in their text form."""
+        return self.held.breakpoints
+
+    @property
+    def pins(self) -> tuple[EntryId, ...]:
+        """The entries that survive every compaction."""
+        return self.held.pins
+
+    @property
+    def stopped(self) -> e.DebuggerStopped | None:
+        """Where the session stands still, or None while it does not."""
+        return self.held.stopped
+
     def cost(self, id: EntryId) -> int | None:
         """Tokens of an entry that is or was known; None for any other id."""
         entry = self.known.get(id)
-        return None if entry is None else self.costs.of(entry)
+        return None if entry is None else self._corrected(self.costs.of(entry))
+
+    def _corrected(self, tokens: int) -> int:
+        """An estimate, scaled by what the session's own reports have shown; a count stays."""
+        if self.basis is not Basis.ESTIMATED:
+            return tokens
+        return round(tokens * self.correction.ratio)
 
     @property
     def messages_tokens(self) -> Tokens:
@@ -263,6 +293,19 @@ class SessionState:
                 return self._compaction(record, record.event)
             case e.HistoryRolledBack():
                 return self._rolled_back(record, record.event)
+            case e.HistoryRestored():
+                return self._restored(record, record.event)
+            case e.CompactionDecided():
+                return self._decided(record.event)
+            case (
+                e.BreakpointSet()
+                | e.BreakpointCleared()
+                | e.EntriesPinned()
+                | e.EntriesUnpinned()
+                | e.DebuggerStopped()
+                | e.DebuggerContinued()
+            ):
+                return self._hold(record, record.event)
             case e.UnannouncedReduction():
                 return self._reduced(record, record.event)
             case e.SessionStarted() | e.ModelChanged() | e.PolicyChanged():
@@ -327,6 +370,7 @@ class SessionState:
     def _request(self, record: e.Record, event: e.RequestSent) -> Changed:
         self.requests = max(self.requests + 1, event.request)
         if event.purpose is e.Purpose.TURN:
+            self._asked = event.estimate
             self.rounds += 1
             self.status = Status.THINKING
             self._row(RowKind.ROUND, record, number=self.rounds)
@@ -350,6 +394,7 @@ class SessionState:
             self.turns_total += event.usage.total
             self.first_usage = self.first_usage or event.usage
         self._sums.reported(len(self._entries))
+        self._learn(event)
         self.overflow = None
         self.points.append(
             Point(n=record.n, round=self.rounds, total=event.usage.total, estimated=event.estimated)
@@ -369,6 +414,12 @@ class SessionState:
             self.first_usage = None
         if self.points and self.points[-1].card < 0:
             self.points.pop()
+
+    def _learn(self, event: e.UsageReported) -> None:
+        """Compare a report with the estimate of the same request; counts teach nothing."""
+        asked, self._asked = self._asked, None
+        if asked is not None and asked.basis is Basis.ESTIMATED and not event.estimated:
+            self.correction = self.correction.observe(event.usage.input, asked)
 
     def _tool(self, record: e.Record, event: e.ToolStarted | e.ToolFinished) -> Changed:
         if isinstance(event, e.ToolStarted):
@@ -442,7 +493,7 @@ class SessionState:
         self._open_passes.pop(event.pass_id, None)
         before = self.context
         try:
-            change = before.apply(event.segments, record.n, event.ordinal)
+            change = before.apply(event.segments, record.n, event.ordinal, self.known)
         except (SegmentError, ValueError) as fault:
             self.cards[at] = self.cards[at].broken(record, event, str(fault))
             self.status = self._after_compaction()
@@ -453,7 +504,10 @@ class SessionState:
         self._fates(change.removed, change.inserted, event.ordinal)
         for old, new in change.replaced:
             self.fates[old] = Fate(removed_by=event.ordinal, became=new)
-        self.cards[at] = self.cards[at].done(record, event, change, before)
+        for id in change.restored:
+            self.fates.pop(id, None)
+        card = self.cards[at].done(record, event, change, before)
+        self.cards[at] = msgspec.structs.replace(card, memory_before=self.memory)
         self.compactions += 1
         if event.summary is not None or event.opaque or event.stage == self.failed_stage:
             # A cheap stage that works says nothing about the summaries that fail beside it.
@@ -492,6 +546,64 @@ class SessionState:
         text = f"rollback of {event.turns} turn{plural}: {event.removed} items taken back"
         self._row(RowKind.NOTE, record, text=event.reason or text)
         return Changed.CONTEXT | Changed.ROWS | Changed.METER
+
+    def _restored(self, record: e.Record, event: e.HistoryRestored) -> Changed:
+        try:
+            change = self.context.apply(event.segments, record.n, 0, self.known)
+        except (SegmentError, ValueError) as fault:
+            return self._problem(record, f"the restored entries do not fit the context: {fault}")
+        came_back = {self.fate(id).became: id for id in change.restored}
+        self._enter(change.after)
+        for id in change.removed:
+            gave_way = None if event.undone else came_back.get(id)
+            self.fates[id] = Fate(undone=event.undone, gave_way=gave_way)
+        for id in change.restored:
+            self.fates.pop(id, None)
+        for at, card in enumerate(self.cards):
+            if event.undone and card.ordinal == event.undone:
+                self.cards[at] = card.taken_back(record.n)
+        self._forget_usage()
+        if event.memory is not None:
+            self.memory = event.memory
+        if event.before and event.after and event.before.comparable(event.after):
+            key = (event.before.basis, event.before.scope)
+            more = event.after.value - event.before.value
+            self.removed_tokens[key] = self.removed_tokens.get(key, 0) - more
+        total = event.after.value if event.after else None
+        self.points.append(Point(n=record.n, round=self.rounds, total=total, estimated=True))
+        what = f"compaction {event.undone} undone: " if event.undone else ""
+        came = "entry" if event.restored == 1 else "entries"
+        text = f"{what}{event.restored} {came} restored, {event.removed} taken out"
+        self._row(RowKind.NOTE, record, text=text)
+        found = Changed.CARDS | Changed.ROWS | Changed.CONTEXT | Changed.METER
+        if event.digest and event.digest != change.after.digest():
+            found |= self._problem(
+                record,
+                "the context after a restore differs from the recorded digest: this replay has "
+                "forked from what really happened",
+            )
+        return found
+
+    def _decided(self, event: e.CompactionDecided) -> Changed:
+        at = self._open_passes.get(event.pass_id)
+        if at is not None:
+            self.cards[at] = self.cards[at].decided(event)
+        return Changed.CARDS | Changed.STATUS
+
+    def _hold(self, record: e.Record, event: HeldEvent) -> Changed:
+        try:
+            self.held = self.held.after(event, self.context)
+        except ValueError as fault:
+            return self._problem(record, f"{words(event)} does not fit the context: {fault}")
+        match event:
+            case e.DebuggerStopped():
+                self._before_stop, self.status = self.status, Status.STOPPED
+            case e.DebuggerContinued() if self.status is Status.STOPPED:
+                self.status = self._before_stop
+            case _:
+                pass
+        self._row(RowKind.NOTE, record, text=words(event))
+        return Changed.ROWS | Changed.STATUS | Changed.CONTEXT
 
     def _reduced(self, record: e.Record, event: e.UnannouncedReduction) -> Changed:
         before, change = self.context, None
@@ -548,6 +660,7 @@ class SessionState:
             case e.TurnFinished():
                 self.status = Status.FAILED if event.outcome == "failed" else Status.IDLE
                 self.approval, self._in_turn = None, False
+                self.held = self.held.going_on()
                 self.streams.clear()
                 self._row(RowKind.TURN_END, record, number=event.turn, text=event.outcome)
                 return Changed.ROWS | Changed.STATUS | Changed.STREAM
@@ -578,7 +691,7 @@ class SessionState:
                 self._row(RowKind.UNKNOWN, record, text=event.type)
             case e.SessionResumed():
                 self.finished, self.status, self._in_turn = False, Status.IDLE, False
-                self.approval = None
+                self.approval, self.held = None, self.held.going_on()
                 self.streams.clear()
                 self._row(RowKind.NOTE, record, text="; ".join(("session resumed", *event.notes)))
             case e.SessionFinished():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -102,6 +103,10 @@ class Fate(msgspec.Struct, frozen=True, gc=False):
     """It left with a turn that was taken back."""
     unannounced: bool = False
     """The program left it out without a word."""
+    undone: int = 0
+    """The compaction that had made it, and was undone."""
+    gave_way: EntryId | None = None
+    """The entry it was rewritten from, which was restored in its place."""
 
     def words(self) -> str:
         """The fate in words, as screens show it."""
@@ -111,6 +116,10 @@ class Fate(msgspec.Struct, frozen=True, gc=False):
             return "taken back by a rollback"
         if self.unannounced:
             return "left out by the program, unannounced"
+        if self.undone:
+            return f"gone since compaction {self.undone} was undone"
+        if self.gave_way is not None:
+            return f"gave way to {self.gave_way}, which was restored"
         if self.became is not None:
             return f"rewritten by compaction {self.removed_by} into {self.became}"
         if self.summary is not None:
@@ -185,6 +194,12 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
     window: int = 0
     context_before: Context | None = None
     context_after: Context | None = None
+    decisions: tuple[e.CompactionDecided, ...] = ()
+    """What the user decided while it was held."""
+    memory_before: dict[str, Any] = {}
+    """What the policy knew before it."""
+    undone: int = 0
+    """The journal line that undid it."""
 
     @classmethod
     def started(cls, record: e.Record, event: e.CompactionStarted) -> Card:
@@ -215,6 +230,15 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
             before=event.before,
             after=event.after,
         )
+
+    def decided(self, event: e.CompactionDecided) -> Card:
+        """The card with one more word of the user."""
+        return msgspec.structs.replace(self, decisions=(*self.decisions, event))
+
+    def taken_back(self, line: int) -> Card:
+        """The card of a compaction that was undone by this journal line."""
+        told = f"undone later, at #{line}"
+        return msgspec.structs.replace(self, undone=line, marks=(*self.marks, told))
 
     def attempt_failed(self, event: e.SummaryAttemptFailed) -> Card:
         """The card with one more failed summariser; what it had streamed is void."""

@@ -13,7 +13,9 @@ import msgspec
 
 from .. import events as e
 from ..digest import wire_digests
+from ..models import resolve
 from ..tokens import Scope, Tokens
+from .fitting import fitted
 from .policy import Failure, FailureKind, Measure, Summarise, Summary
 from .recorder import Recorder
 from .settings import EngineSettings
@@ -47,6 +49,7 @@ class Chain:
         for place, summariser in enumerate(self.summarisers):
             # A model that the policy names is asked for once, by the first link.
             turn = ask if place == 0 else msgspec.structs.replace(ask, model="")
+            turn, note = fitted(turn, self._window(summariser, turn), self._measure)
             for retry in range(self._settings.retries + 1):
                 attempts += 1
                 try:
@@ -80,8 +83,19 @@ class Chain:
                         usage=written.usage,
                         attempts=attempts,
                         seconds=self._clock() - began,
+                        note=note,
                     )
         return Failure(last.kind, last.message, attempts, last.used, last.limit)
+
+    def _window(self, summariser: Summariser, ask: Summarise) -> int | None:
+        """The window of the model that a link asks: what is in force for the session's own model,
+        what is known of any other; None where nothing leaves this program or nobody knows."""
+        if summariser.wire(ask) is None:
+            return None
+        label, state = summariser.label(ask), self._recorder.state
+        if label == state.model:
+            return None if state.budget is None else state.budget.window.value
+        return resolve(label).window.value
 
     async def _attempt(self, summariser: Summariser, ask: Summarise, pass_id: str) -> Written:
         request = self._sent(summariser, ask, pass_id)

@@ -228,6 +228,8 @@ class Pass:
         if self._repeat_mark:
             marks = (*marks, self._repeat_mark)
         words = tuple(fault.words for fault in faults)
+        if edit.summary is not None and edit.summary.note:
+            marks = (*marks, edit.summary.note)
         return Checked(edit, line, change, before, after, words, marks)
 
     def _guarded(self, faults: list[Fault], before: Tokens, after: Tokens) -> Refused:

@@ -219,6 +219,8 @@ class Summary(msgspec.Struct, frozen=True):
     attempts: int = 1
     seconds: float = 0.0
     encrypted: str = ""
+    note: str = ""
+    """What the reader of its card must know: text that did not fit into the request, say."""
 
 
 class Stored(msgspec.Struct, frozen=True):

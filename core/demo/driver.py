@@ -21,6 +21,7 @@ from ..agent.tools.cap import OutputCap
 from ..config import Settings
 from ..errors import ThresherError
 from ..gateways.offline import OfflineGateway
+from .params import DEMO_PARAMS
 from .project import write_project
 
 WINDOW = 12_000
@@ -75,7 +76,16 @@ def demo_workspace() -> Path:
 def demo_setup(settings: Settings, workspace: Path, *, pace: float, window: int = WINDOW) -> Setup:
     """An agent setup with the stand-in. `pace` is the wait between pieces of text, in seconds."""
     gateway = OfflineGateway(workspace, window=settings.model.window or window, pace=pace)
-    return prepare_setup(settings, workspace, gateway=gateway, cap=CAP)
+    return prepare_setup(small(settings), workspace, gateway=gateway, cap=CAP)
+
+
+def small(settings: Settings) -> Settings:
+    """The settings with the policy's constants scaled to the demo's window, unless the user set
+    them."""
+    compaction = settings.compaction
+    params = {**DEMO_PARAMS.get(compaction.policy, {}), **compaction.params}
+    compaction = msgspec.structs.replace(compaction, params=params)
+    return msgspec.structs.replace(settings, compaction=compaction)
 
 
 async def run_demo(

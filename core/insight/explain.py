@@ -13,7 +13,7 @@ import msgspec
 
 from .. import events as e
 from ..compaction.policies.registry import make, policies
-from ..compaction.policy import Mark, Moment, Policy, Situation, Trigger
+from ..compaction.policy import Mark, Moment, Policy, Situation, SkipKind, Trigger
 from ..compaction.whatif import Ruling, rulings, situation_at
 from ..errors import ThresherError
 from ..forecast import Forecast, forecast_of
@@ -23,6 +23,11 @@ from ..tokens import Basis
 from ..views import Card
 from .moments import Offered, moments
 
+_TRIGGERS = {
+    Moment.MANUAL: Trigger.MANUAL,
+    Moment.OVERFLOW: Trigger.OVERFLOW,
+    Moment.MODEL_CHANGE: Trigger.MODEL_CHANGE,
+}
 _USUAL = (
     Moment.AFTER_ROUND, Moment.BEFORE_REQUEST, Moment.TURN_START, Moment.TURN_END,
     Moment.MANUAL, Moment.OVERFLOW,
@@ -150,7 +155,8 @@ def why_not(
         asked = ", ".join(moment for moment in Moment if moment in policy.moments)
         words = f"{policy.name} is not asked at {offered.moment}, only at: {asked}"
     else:
-        said = rulings(policy, _situation(state, offered.moment))
+        trigger = _TRIGGERS.get(offered.moment, Trigger.AUTO)
+        said = rulings(policy, _situation(state, offered.moment, trigger))
         words = " ".join(ruling.reason for ruling in said) or "the policy said nothing"
         if offered.outcome:
             words = f"a pass ended here without a change ({offered.outcome}). {words}"
@@ -171,12 +177,14 @@ def other_policies(state: SessionState, moment: Moment) -> Iterator[Other]:
         if name == state.policy:
             continue
         policy = make(name)
-        at = moment if moment in kind.moments else _usual(kind.moments)
-        said = rulings(policy, _situation(state, at, own=False))
+        # What is asked for by hand says nothing about the rule of another policy.
+        here = moment in kind.moments and moment is not Moment.MANUAL
+        at = moment if here else _usual(kind.moments)
+        said = rulings(policy, _situation(state, at, _TRIGGERS.get(at, Trigger.AUTO), own=False))
         yield Other(
             policy=name,
             title=kind.title,
-            due=bool(said) and said[-1].due,
+            due=bool(said) and said[-1].due and said[-1].kind is not SkipKind.NO_OP,
             misses=misses(state, policy),
             rulings=said,
             moment=at,

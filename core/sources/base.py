@@ -39,6 +39,8 @@ class RebuiltRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     attempts: int = 1
     failed: str = ""
     evidence: str = "derived"
+    left_out: str = ""
+    """What is in `input` although the program is known to have left some of it out, in words."""
 
 
 class Tail(Protocol):

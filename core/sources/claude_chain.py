@@ -131,6 +131,12 @@ class Tree:
         if (found := self.nodes.get(anchor)) is not None:
             self._relink(found)
 
+    @property
+    def tip(self) -> Node | None:
+        """The last record, or what follows it first: the tail of a preserved segment."""
+        anchor = self.last is not None and self.last.uuid == self._anchor
+        return self._tail or self.last if anchor else self.last
+
     def way(self, leaf: Node | None) -> list[Node]:
         """The records from the root to this one, without what a compaction removed."""
         way: list[Node] = []

@@ -25,6 +25,11 @@ class View:
         self._at: dict[Node, int] = {}
         self._families: dict[str, int] = {}
 
+    @property
+    def root(self) -> Node | None:
+        """The first record of the way."""
+        return self._way[0] if self._way else None
+
     def go(self, node: Node) -> list[Node] | None:
         """Move to a record that is in the tree. None: the view only grew by it, if it has items.
         Otherwise the new view, which differs in more than that; it is the view from here on only

@@ -16,6 +16,7 @@ from thresher.core.compaction.policies.registry import make
 from thresher.core.compaction.policy import (
     Answer,
     Ask,
+    CompactRemotely,
     Edit,
     Files,
     Moment,
@@ -44,6 +45,9 @@ POLICIES: Mapping[str, tuple[Moment, Mapping[str, Any]]] = {
     "harnessx (reactive)": (Moment.OVERFLOW, {}),
     "claude-code": (Moment.BEFORE_REQUEST, {"micro_keep": 0, "micro_min_saving": 0}),
     "claude-code (reactive)": (Moment.OVERFLOW, {}),
+    "codex": (Moment.AFTER_ROUND, {}),
+    "codex-remote": (Moment.AFTER_ROUND, {}),
+    "codex-token-budget": (Moment.AFTER_ROUND, {}),
     "opencode-v1": (Moment.AFTER_ROUND, {}),
     "opencode-v1 (prune)": (
         Moment.TURN_END,
@@ -107,6 +111,8 @@ def _answer(step: Ask | Edit | Skip | Start) -> Answer:
     match step:
         case Summarise():
             return Summary("short", "m")
+        case CompactRemotely():
+            return Summary("", "m", encrypted="sealed")
         case Persist():
             return Stored("kept.txt")
         case Edit() | Skip() | Start():

@@ -10,6 +10,7 @@ from hypothesis import given
 from thresher.core import events as e
 from thresher.core.compaction.policy import Moment, Trigger
 from thresher.core.context import Context, EntryId, Inserted, Kept, Replaced, Segment
+from thresher.core.history import History
 from thresher.core.items import (
     CompactionSummary,
     FunctionCall,
@@ -434,3 +435,33 @@ def test_the_context_starts_empty_and_a_first_system_item_is_entry_one(to: Any) 
     assert SessionState().context == Context()
     assert to.state.context.items == (system("rules"),)
     assert to.state.context.ids == (EntryId(1),)
+
+
+def test_estimates_are_corrected_by_the_sessions_own_reports() -> None:
+    history = History()
+    text = user("some words of a message " * 100)
+    records: list[e.Event] = [e.SessionStarted(session_id="s", agent="thresher")]
+    for request in range(1, 6):
+        estimate = Tokens(1_000, Basis.ESTIMATED, Scope.REQUEST)
+        records.append(e.RequestSent(request=request, estimate=estimate))
+        records.append(e.UsageReported(usage=Usage(1_300, 10), request=request))
+    records.append(e.ItemAppended(item=text))
+    history.extend(e.Record(n, 0.0, event) for n, event in enumerate(records))
+    state = history.state
+    bare = state.costs.cost(text)
+    assert state.correction.ratio == 1.3
+    assert state.messages_tokens.value == state.since_usage == round(bare * 1.3)
+    state.recount(lambda item: 700, Basis.COUNTED)
+    assert state.messages_tokens.value == 700
+
+
+def test_a_cumulative_report_does_not_spoil_the_correction() -> None:
+    history = History()
+    records: list[e.Event] = []
+    for request, reported in enumerate((1_100, 1_100, 1_100, 9_000, 1_100), 1):
+        estimate = Tokens(1_000, Basis.ESTIMATED, Scope.REQUEST)
+        records.append(e.RequestSent(request=request, estimate=estimate))
+        records.append(e.UsageReported(usage=Usage(reported, 10), request=request))
+    history.extend(e.Record(n, 0.0, event) for n, event in enumerate(records))
+    assert history.state.correction.ratio == 1.1
+    assert history.state.correction.rejected == 1

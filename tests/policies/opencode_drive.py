@@ -19,7 +19,7 @@ from thresher.core.compaction.settings import EngineSettings, Guard, Verdict
 from thresher.core.compaction.summariser import SummaryFailed
 from thresher.core.context import EntryId, Kept
 from thresher.core.gateways.openai_chat import chat_messages
-from thresher.core.items import FunctionCall, Item, system
+from thresher.core.items import FunctionCall, FunctionCallOutput, Item, system
 from thresher.core.ledger import Ledger
 from thresher.core.models import Budget
 from thresher.core.tokens import CharClassCounter, Usage
@@ -93,6 +93,10 @@ class Driven:
             first = next((s for s in after if isinstance(s, Kept)), None)
             starts.append(self.came_from[EntryId.parse(first.first)] if first else "")
         return starts
+
+
+def step(id: str, size: int = 10, tool: str = "grep") -> tuple[Item, Item]:
+    return FunctionCall(id, tool, '{"path": "a"}'), FunctionCallOutput(id, "x" * size, tool)
 
 
 def overflow(message: str = "too long") -> SummaryFailed:

@@ -16,7 +16,7 @@ from thresher.core.compaction.policies.codex.due import (
     limits,
     remaining,
 )
-from thresher.core.compaction.policies.codex.params import CodexParams
+from thresher.core.compaction.policies.codex.params import CodexParams, OverflowCount, Scope
 from thresher.core.compaction.policy import Account, Moment, Trigger
 from thresher.core.errors import ThresherError
 from thresher.core.items import Reasoning, assistant, user
@@ -125,7 +125,7 @@ def test_a_share_of_the_usable_window_compacts_after_a_turn(used: int, fires: bo
 
 # The body after the prefix --------------------------------------------------------------------
 
-BODY = CodexParams(auto_limit=100, scope="body_after_prefix")  # type: ignore[arg-type]  # as text
+BODY = CodexParams(auto_limit=100, scope=Scope.BODY_AFTER_PREFIX)
 
 
 def body(**at: Any) -> Due:
@@ -149,7 +149,7 @@ def test_the_usable_window_forces_it_whatever_the_prefix() -> None:
 
 
 def test_a_configured_limit_for_the_body_is_not_capped() -> None:
-    params = CodexParams(auto_limit=950, scope="body_after_prefix")  # type: ignore[arg-type]
+    params = CodexParams(auto_limit=950, scope=Scope.BODY_AFTER_PREFIX)
     assert limits(budget(1_000), params).limit == 950
     assert remaining(situation(used=600, first=500, window=1_000), params) == 850
 
@@ -185,7 +185,7 @@ def test_a_larger_window_or_an_unknown_one_compacts_nothing() -> None:
 
 
 def test_for_the_body_only_the_usable_window_counts_at_a_change() -> None:
-    params = CodexParams(scope="body_after_prefix")  # type: ignore[arg-type]  # as text
+    params = CodexParams(scope=Scope.BODY_AFTER_PREFIX)
     assert not changed(params, used=18_500).is_due
     assert changed(params, used=19_000).is_due
 
@@ -226,7 +226,7 @@ def test_a_long_session_counts_nothing_after_a_refused_request() -> None:
 
 
 def test_the_count_can_be_filled_up_whole_instead() -> None:
-    params = CodexParams(overflow_count="window")  # type: ignore[arg-type]  # as text
+    params = CodexParams(overflow_count=OverflowCount.WINDOW)
     assert refused(50_000, params=params) == 19_000
 
 

@@ -22,8 +22,7 @@ from thresher.core.tokens import CharClassCounter, Usage
 from thresher.core.validate import Dialect, validate
 
 from ..strategies import context_of, histories
-from .opencode_drive import Driven
-from .test_opencode_rules import step
+from .opencode_drive import Driven, step
 
 BUDGET = Budget(Fact(20_000, "test"), Fact(None, "test"), Fact(2_000, "test"), Fact(None, "test"))
 POLICIES = st.builds(

@@ -15,6 +15,7 @@ _GLYPHS: dict[Status, tuple[str, Tone]] = {
     Status.TOOL: ("▸", Tone.ACCENT),
     Status.COMPACTING: ("Σ", Tone.SUMMARY),
     Status.APPROVAL: ("?", Tone.THRESHOLD),
+    Status.STOPPED: ("‖", Tone.THRESHOLD),
     Status.FINISHED: ("■", Tone.MUTED),
     Status.FAILED: ("✗", Tone.FAILED),
 }

@@ -38,7 +38,7 @@ no overflow, everything before that tail is gone as well, without a summary.
 
 What the system leaves open, and what is done here:
 
-- A summary that another policy made counts as an earlier compaction.
+- A summary that another policy made counts as an earlier compaction; of those none is lost.
 - OpenCode asks for no focus; by hand a focus is put behind the template.
 - It takes a cut summary as it is. Here a cut or an empty one is a failure.
 - A check at the start of a turn is an option of the engine; this system looks when the message is
@@ -52,7 +52,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ...context import Context, Inserted, Replaced, Segment
+from ...context import Inserted, Replaced, Segment
 from ...items import CompactionSummary, Message, Role, user
 from ...models import Budget
 from ..policy import (
@@ -80,81 +80,20 @@ from .opencode.prune import candidates
 from .opencode.request import request_text
 from .opencode.serialise import Writing, joined, written
 from .opencode.tail import Tail, select
-from .opencode.tool_output import Bounds, Form, bound
+from .opencode.tool_output import Bounds, Form, bound, tool_names
+from .opencode.v1_params import OpenCodeV1Params
+from .opencode.v1_shape import (
+    begins_turn,
+    cleared,
+    loses_newest_user,
+    places_of,
+    replayed,
+    tail_as_stored,
+)
+
+__all__ = ["OpenCodeV1", "OpenCodeV1Params"]
 
 STAGE, PRUNE, LEFT_BEHIND = "compaction", "prune", "failed compaction"
-
-
-class OpenCodeV1Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The constants of the rule, in tokens where nothing else is said."""
-
-    auto: bool = True
-    """Compact by itself. Config `compaction.auto`."""
-    reserved: int | None = None
-    """What is kept free of a max input. Config `compaction.reserved`; without it `reserve`."""
-    reserve: int = 20_000
-    """The same, where nothing is set, and at most the model's output."""
-    output_cap: int = 32_000
-    """The largest output that is reckoned with. Env `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`."""
-    tail_turns: int | None = None
-    """How many turns the tail may reach back; 0 is none. Config `compaction.tail_turns`."""
-    preserve_recent_tokens: int | None = None
-    """The budget of the tail. Config `compaction.preserve_recent_tokens`; without it a share."""
-    tail_share: float = 0.25
-    """The share of the usable tokens that the tail may have."""
-    tail_least: int = 2_000
-    """The budget by share is never below this ..."""
-    tail_most: int = 15_000
-    """... and never above this."""
-    tool_chars: int = 2_000
-    """UTF-16 code units of a tool result that the summariser sees."""
-    summary_model: str = ""
-    """The model that summarises, whose limits then count. Config `agent.compaction.model`."""
-    autocontinue: bool = True
-    """Tell the model to go on after a summary. A plugin hook can veto it."""
-    recap: str = "What did we do so far?"
-    """The question that the summary answers."""
-    continue_text: str = ""
-    """What tells the model to go on; empty: our own words."""
-    keep_refused_turn: bool = False
-    """After an overflow, keep the refused turn behind the tail, as the order of messages would
-    have it if taken literally. No recording has that case."""
-    prune: bool = False
-    """Clear old outputs when a turn has ended. Config `compaction.prune`."""
-    prune_protect: int = 40_000
-    """The newest tokens of outputs that stay."""
-    prune_minimum: int = 20_000
-    """Prune only if more than this would go."""
-    prune_turns: int = 2
-    """Everything after this many newest user messages stays."""
-    prune_protected_tools: str = "skill"
-    """Tools whose outputs neither count nor go, with commas between them."""
-    placeholder: str = "[Old tool result content cleared]"
-    """What stands in place of a pruned output."""
-    max_lines: int = 2_000
-    """Lines of a tool output that enter. Config `tool_output.max_lines`."""
-    max_bytes: int = 51_200
-    """Bytes of a tool output that enter. Config `tool_output.max_bytes`."""
-    output_form: Form = Form.HEAD
-    """What of a longer one is kept: its head or its tail."""
-    shell_tools: str = "bash"
-    """Tools of which the tail is kept, with commas between them."""
-
-    def __post_init__(self) -> None:
-        for name in (
-            "reserve", "output_cap", "tail_least", "tool_chars", "prune_protect",
-            "prune_minimum", "prune_turns",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative")
-        if not 0 < self.tail_share <= 1:
-            raise ValueError(f"tail_share must be above 0 and at most 1, not {self.tail_share}")
-        if self.tail_most < self.tail_least:
-            raise ValueError("tail_most must not be below tail_least")
-        if self.max_lines < 1 or self.max_bytes < 1:
-            raise ValueError("max_lines and max_bytes must be at least 1")
-        if not self.recap or not self.placeholder:
-            raise ValueError("recap and placeholder must not be empty")
 
 
 class OpenCodeV1:
@@ -179,7 +118,7 @@ class OpenCodeV1:
 
     def marks(self, budget: Budget) -> tuple[Mark, ...]:
         """The usable tokens, if the window is known and it compacts by itself."""
-        limits = self._limits(budget)
+        limits = Limits.of(budget)
         if not limits.context or not self.params.auto:
             return ()
         return (Mark("threshold", self.usable(limits), self._usable_words(limits)),)
@@ -228,9 +167,6 @@ class OpenCodeV1:
         share = int(self.usable(limits) * params.tail_share)
         return min(params.tail_most, max(params.tail_least, share))
 
-    def _limits(self, budget: Budget) -> Limits:
-        return Limits.of(budget)
-
     def _reserved(self, limits: Limits) -> int:
         if self.params.reserved is not None:
             return self.params.reserved
@@ -243,14 +179,14 @@ class OpenCodeV1:
 
     def _due(self, situation: Situation) -> tuple[bool, str]:
         """Triggers A and B: whether the last report is too large, in words."""
-        limits = self._limits(situation.budget)
+        limits = Limits.of(situation.budget)
         if not self.params.auto:
             return False, "Compacting by itself is off (auto)."
         if not limits.context:
             return False, "The window is unknown, so nothing is ever due."
         if situation.moment is Moment.TURN_START:
             return False, "The new message is not in yet; the check is before the request."
-        if situation.moment is Moment.BEFORE_REQUEST and not _begins_turn(situation.context):
+        if situation.moment is Moment.BEFORE_REQUEST and not begins_turn(situation.context):
             return False, "This step belongs to a turn that was looked at after its last round."
         if situation.usage is None:
             return False, "No usage was reported since the last compaction; nothing is estimated."
@@ -274,7 +210,7 @@ class OpenCodeV1:
 
     def _compact(self, situation: Situation, why: str) -> Plan:
         seen = self._view(situation)
-        replay = _replay(seen.pieces) if situation.trigger is Trigger.OVERFLOW else None
+        replay = replayed(seen.pieces) if situation.trigger is Trigger.OVERFLOW else None
         history = seen.pieces if replay is None else seen.pieces[:replay]
         done = completed(history)
         rest = [piece for at, piece in enumerate(history) if at not in done]
@@ -295,7 +231,7 @@ class OpenCodeV1:
             source=(*([CompactionSummary(previous)] if previous else []), *seen.items(head)),
             focus=situation.focus,
         )
-        staying = _tail_as_stored(seen, kept, replay, self.params.keep_refused_turn)
+        staying = tail_as_stored(seen, kept, replay, self.params.keep_refused_turn)
         if not isinstance(answer, Summary):
             yield from self._failed(seen, answer, why, replay, staying)
             return
@@ -311,9 +247,21 @@ class OpenCodeV1:
         return select(rest, cost, self.tail_budget(limits), self.params.tail_turns)
 
     def _previous(self, seen: View, done: Sequence[Piece]) -> str:
-        """The text of the last earlier summary, in the order in which the model sees them."""
-        texts = [i.content for i in seen.items(done) if isinstance(i, CompactionSummary)]
-        return texts[-1].strip() if texts else ""
+        """The text of the last earlier summary, in the order in which the model sees them.
+
+        Summaries of another policy, which no question precedes, are all put before it.
+        """
+        own, foreign = "", []
+        for at, piece in enumerate(done):
+            if piece.who is not Who.SUMMARY:
+                continue
+            (item,) = seen.items([piece])
+            text = item.content.strip() if isinstance(item, CompactionSummary) else ""
+            if at and done[at - 1].who is Who.MARKER:
+                own = text
+            else:
+                foreign.append(text)
+        return joined([*foreign, own])
 
     def _request(self, seen: View, head: Sequence[Piece], previous: str, focus: str) -> str:
         how = Writing(self.params.tool_chars, self.params.placeholder)
@@ -331,11 +279,11 @@ class OpenCodeV1:
     ) -> Edit:
         """The new context: question, summary, tail, and what comes after."""
         context = seen.context
-        tail = _places(staying)
+        tail = places_of(staying)
         after, staying_after = self._afterwards(situation, seen, replay, staying)
         stays = {*range(seen.lead), *tail, *staying_after}
         gone = context.span(entry.id for at, entry in enumerate(context) if at not in stays)
-        lost = _loses_newest_user(context, stays)
+        lost = loses_newest_user(context, stays)
         if lost:
             why = f"{why} The newest user message is among what went."
         follow = Follow.GO_ON
@@ -411,7 +359,7 @@ class OpenCodeV1:
                 fault="a failed compaction leaves its question behind without an answer",
             )
             return
-        behind = _places(seen.stored[seen.stored.index(staying[0]) :])
+        behind = places_of(seen.stored[seen.stored.index(staying[0]) :])
         stays = {*range(seen.lead), *behind}
         yield Edit(
             stage=LEFT_BEHIND,
@@ -419,7 +367,7 @@ class OpenCodeV1:
             segments=(*context.keep(range(seen.lead)), question, *context.keep(behind)),
             follow=Follow.WAIT,
             memory={MEMORY_TAIL: 0, MEMORY_WINDOW: 0},
-            drops_newest_user=_loses_newest_user(context, stays),
+            drops_newest_user=loses_newest_user(context, stays),
             fault="a failed compaction drops everything before its tail without a summary",
         )
 
@@ -432,7 +380,7 @@ class OpenCodeV1:
             self._view(situation),
             protect=params.prune_protect,
             turns=params.prune_turns,
-            protected_tools=_names(params.prune_protected_tools),
+            protected_tools=tool_names(params.prune_protected_tools),
             placeholder=params.placeholder,
         )
         words = (
@@ -446,80 +394,11 @@ class OpenCodeV1:
         yield Edit(
             stage=PRUNE,
             reason=f"{words}, which is more than {params.prune_minimum:,}.",
-            segments=_cleared(context, set(found.places), params.placeholder),
+            segments=cleared(context, set(found.places), params.placeholder),
         )
 
     def _bound(self, situation: Situation) -> Plan:
         params = self.params
         name = situation.fresh_output.name if situation.fresh_output else ""
-        form = Form.SHELL if name in _names(params.shell_tools) else params.output_form
+        form = Form.SHELL if name in tool_names(params.shell_tools) else params.output_form
         yield from bound(situation, Bounds(params.max_lines, params.max_bytes), form)
-
-
-def _begins_turn(context: Context) -> bool:
-    """Whether the newest entry is something that the user said."""
-    newest = context.entries[-1].item if len(context) else None
-    return isinstance(newest, Message) and newest.role is Role.USER and not newest.synthetic
-
-
-def _replay(pieces: Sequence[Piece]) -> int | None:
-    """The newest user message, unless nothing but compactions lies before it."""
-    at = next((at for at in reversed(range(len(pieces))) if pieces[at].who is Who.USER), None)
-    if at is None or all(p.who in (Who.MARKER, Who.SUMMARY) for p in pieces[:at]):
-        return None
-    return at
-
-
-def _tail_as_stored(
-    seen: View, kept: Sequence[Piece], replay: int | None, refused_too: bool
-) -> tuple[Piece, ...]:
-    """What lies between the start of the tail and the compaction, in the order of storage.
-
-    An earlier compaction that was stored in between is among it.
-    """
-    if not kept:
-        return ()
-    stored = seen.stored[seen.stored.index(kept[0]) :]
-    if replay is None or refused_too:
-        return stored
-    return stored[: stored.index(seen.pieces[replay])]
-
-
-def _places(pieces: Sequence[Piece]) -> list[int]:
-    """The positions of their items. A late output stays where it is, behind other messages."""
-    places: list[int] = []
-    run: list[int] = []
-    for piece in pieces:
-        if piece.who in (Who.MARKER, Who.SUMMARY):
-            places += [*sorted(run), *piece.places]
-            run = []
-        else:
-            run += piece.places
-    return places + sorted(run)
-
-
-def _loses_newest_user(context: Context, stays: set[int]) -> bool:
-    for at in range(len(context) - 1, -1, -1):
-        item = context.entries[at].item
-        if isinstance(item, Message) and item.role is Role.USER and not item.synthetic:
-            return at not in stays
-    return False
-
-
-def _cleared(context: Context, places: set[int], placeholder: str) -> tuple[Segment, ...]:
-    """The context with the outputs at these positions replaced."""
-    segments: list[Segment] = []
-    run: list[int] = []
-    for at, entry in enumerate(context):
-        if at not in places:
-            run.append(at)
-            continue
-        segments += context.keep(run)
-        run = []
-        item = msgspec.structs.replace(entry.item, output=placeholder)
-        segments.append(Replaced(entry.id.bare, item))
-    return (*segments, *context.keep(run))
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(filter(None, (name.strip() for name in text.split(","))))

@@ -28,7 +28,7 @@ nothing, so a session that mostly reads never compacts. `structured_tools` names
 
 What the system leaves open, and what is done here:
 
-- A summary that another policy made is the last summary, without a recent text.
+- A summary that another policy made counts as a last summary, without a recent text.
 - By hand, where that is allowed, everything is summarised, and a focus is put behind the template.
 - A check at the start of a turn is an option of the engine; this system looks before the request.
 """
@@ -65,7 +65,7 @@ from .opencode.messages import View, Who, view
 from .opencode.model_json import Size, size
 from .opencode.request import request_text
 from .opencode.serialise import Writing, joined, written
-from .opencode.tool_output import Bounds, Form, bound
+from .opencode.tool_output import Bounds, Form, bound, tool_names
 
 STAGE = "compaction"
 
@@ -217,7 +217,7 @@ class OpenCodeV2:
         how = Writing(
             params.tool_chars,
             synthetic=True,
-            empty_tools=frozenset(name.strip() for name in params.structured_tools.split(",")),
+            empty_tools=tool_names(params.structured_tools),
         )
         texts = [
             (piece.who, text)

@@ -42,8 +42,9 @@ def snip(context: Context, *, most: int, head: int, tail: int) -> Snip | str:
     if not unpaired([items[at] for at in staying]) <= unpaired(items):  # rule e
         return "it would tear a call from its result, so it is undone"
     total = sum(number or 1 for number in markers)
-    before = [at for at in staying if at < messages[start].start]
-    after = [at for at in staying if at >= messages[start].start]
+    cut = messages[start].start if start < len(messages) else len(items)
+    before = [at for at in staying if at < cut]
+    after = [at for at in staying if at >= cut]
     segments: list[Segment] = [*context.keep(before)]
     segments.append(Inserted(marker(total), context.span(context.entries[at].id for at in gone)))
     segments.extend(context.keep(after))

@@ -11,7 +11,7 @@ for what it replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....context import Context, Entry, EntryId, Inserted, Segment
@@ -21,14 +21,12 @@ from ....items import (
     FunctionCallOutput,
     ImagePart,
     Item,
-    Kind,
     Message,
     OtherItem,
     Part,
     Reasoning,
     Role,
     TextPart,
-    kind_of,
     system,
     user,
 )
@@ -224,23 +222,27 @@ def _summary(text: str) -> CompactionSummary:
 # From items to messages ---------------------------------------------------------------------------
 
 
-def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
-    runs: list[list[Entry]] = []
+def _runs(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    run: list[Entry] = []
     for entry in entries:
-        if runs and _joins(runs[-1], entry.item):
-            runs[-1].append(entry)
-        else:
-            runs.append([entry])
-    return runs
+        if run and not _joins(run[-1].item, entry.item):
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
 
 
-def _joins(run: Sequence[Entry], item: Item) -> bool:
-    last = run[-1].item
-    if isinstance(item, FunctionCallOutput):
-        return isinstance(last, FunctionCallOutput)
-    if not (_by_model(item) and _by_model(last)):
-        return False
-    return isinstance(item, FunctionCall) or not isinstance(last, Message | FunctionCall)
+def _joins(last: Item, item: Item) -> bool:
+    match item:
+        case FunctionCallOutput():
+            return isinstance(last, FunctionCallOutput)
+        case FunctionCall():
+            return _by_model(last)
+        case Message(role=Role.ASSISTANT) | Reasoning() | OtherItem():
+            return isinstance(last, Reasoning | OtherItem)
+        case _:
+            return False
 
 
 def _by_model(item: Item) -> bool:
@@ -250,13 +252,12 @@ def _by_model(item: Item) -> bool:
 
 
 def _message(run: Sequence[Entry]) -> ChatMessage:
-    contents = tuple(content for entry in run for content in _contents(entry.item))
-    first = run[0].item
+    first = run[0]
     return ChatMessage(
-        _role(first),
-        contents,
-        id=f"msg_{run[0].id.bare}",
-        summary=isinstance(first, CompactionSummary),
+        _role(first.item),
+        tuple([content for entry in run for content in _contents(entry.item)]),
+        id=f"msg_{first.id.bare}",
+        summary=isinstance(first.item, CompactionSummary),
     )
 
 
@@ -264,31 +265,28 @@ def _role(item: Item) -> str:
     match item:
         case FunctionCallOutput():
             return "tool"
-        case Message(role=Role.USER):
-            return "user"
-        case _ if kind_of(item) is Kind.SYSTEM:
+        case Message(role=Role.SYSTEM | Role.DEVELOPER):
             return "system"
+        case Message(role=role):
+            return role.value
         case _:
             return "assistant"
 
 
-def _contents(item: Item) -> Iterable[Content]:
+def _contents(item: Item) -> Sequence[Content]:
     match item:
         case Message(content=content):
-            if isinstance(content, str):
-                yield Text(content)
-            else:
-                yield from map(_part, content)
+            return (Text(content),) if isinstance(content, str) else [_part(p) for p in content]
         case FunctionCall():
-            yield Call(item.call_id, item.name, item.arguments)
+            return (Call(item.call_id, item.name, item.arguments),)
         case FunctionCallOutput():
-            yield Result(item.call_id, item.output)
+            return (Result(item.call_id, item.output),)
         case Reasoning():
-            yield Thought(item.summary or None, item.encrypted)
+            return (Thought(item.summary or None, item.encrypted),)
         case CompactionSummary():
-            yield Text(item.text)
+            return (Text(item.text),)
         case OtherItem():
-            yield Hosted(item.type, item.text)
+            return (Hosted(item.type, item.text),)
 
 
 def _part(part: Part) -> Content:

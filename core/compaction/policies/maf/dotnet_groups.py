@@ -19,9 +19,10 @@ import json
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from .messages import Call, ChatMessage, Content, Media, Result, Text, Thought
 
@@ -39,8 +40,7 @@ class GroupKind(StrEnum):
     SUMMARY = "Summary"
 
 
-@dataclass(slots=True, eq=False)
-class MessageGroup:
+class MessageGroup(msgspec.Struct, eq=False, gc=False):
     """Messages that stay or go together. `size` is in UTF-8 bytes; `turn` is None outside turns,
     0 before the first user message. A group keeps its messages when it is excluded."""
 

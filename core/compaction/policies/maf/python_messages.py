@@ -17,8 +17,9 @@ A group's id is `group_` and the id of its first message; a message without an i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from .messages import Call, ChatMessage, Result, Thought
 from .python_text import Tokenizer, message_json
@@ -33,8 +34,7 @@ class GroupKind(StrEnum):
     TOOL_CALL = "tool_call"
 
 
-@dataclass(slots=True, eq=False)
-class Marked:
+class Marked(msgspec.Struct, eq=False, gc=False):
     """One message of the list. `tokens` is None until it was counted; the ids of what a summary
     stands for, and of the summary that stands for a message, link both."""
 
@@ -52,8 +52,7 @@ class Marked:
         return self.message.id or ""
 
 
-@dataclass(slots=True, eq=False)
-class MarkedGroup:
+class MarkedGroup(msgspec.Struct, eq=False, gc=False):
     """Messages that stay or go together, in order; they need not be neighbours."""
 
     id: str
@@ -61,7 +60,7 @@ class MarkedGroup:
     index: int
     first: int
     has_reasoning: bool
-    members: list[Marked] = field(default_factory=list)
+    members: list[Marked] = []
 
     @property
     def included(self) -> bool:
@@ -74,8 +73,7 @@ class MarkedGroup:
         return self.kind is GroupKind.SYSTEM
 
 
-@dataclass(slots=True)
-class _Span:
+class _Span(msgspec.Struct, gc=False):
     kind: GroupKind
     start: int
     end: int

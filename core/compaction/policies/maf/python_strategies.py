@@ -35,10 +35,9 @@ class Strategy(ABC):
 
 
 def apply(messages: MessageList, strategy: Strategy, tokenizer: Tokenizer | None = None) -> Run:
-    """Run a strategy as the framework does before a request: annotated, counted if anybody brings
-    a tokenizer, and annotated again after a change."""
+    """Run a strategy as the framework does before a request: counted if anybody brings a tokenizer,
+    and counted again after a change."""
     counting = tokenizer or strategy.tokenizer
-    messages.annotate()
     if counting is not None:
         messages.count(counting)
     changed = yield from strategy.run(messages)

@@ -14,11 +14,10 @@ _CLOSE = "\n</recent-context>\n</conversation-checkpoint>"
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A summary, the recent text, and the position of the item that holds them."""
+    """A summary, and the recent text."""
 
     summary: str
     recent: str = ""
-    at: int = -1
 
     def item(self, opening: str) -> CompactionSummary:
         """As the model sees it; `opening` says that this is history."""
@@ -29,12 +28,16 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 def last_checkpoint(context: Context) -> Checkpoint | None:
-    """The newest compaction in a context; one of another policy has no recent text."""
-    for at in range(len(context) - 1, -1, -1):
-        item = context.entries[at].item
-        if isinstance(item, CompactionSummary):
-            if item.prefix.startswith(_OPEN) and item.content.endswith(_CLOSE):
-                summary, _, recent = item.content.removesuffix(_CLOSE).partition(_RECENT)
-                return Checkpoint(summary, recent, at)
-            return Checkpoint(item.content, at=at)
-    return None
+    """The last compaction in a context. Summaries of another policy, which have no recent text,
+    are all put before its own."""
+    found = [item for item in context.items if isinstance(item, CompactionSummary)]
+    if not found:
+        return None
+    own, foreign = Checkpoint(""), []
+    for item in found:
+        if item.prefix.startswith(_OPEN) and item.content.endswith(_CLOSE):
+            summary, _, recent = item.content.removesuffix(_CLOSE).partition(_RECENT)
+            own = Checkpoint(summary, recent)
+        else:
+            foreign.append(item.content)
+    return Checkpoint("\n\n".join(filter(None, [*foreign, own.summary])), own.recent)

@@ -42,6 +42,11 @@ class Bounds(msgspec.Struct, frozen=True):
         return lines <= self.lines and _bytes(text) <= self.bytes
 
 
+def tool_names(text: str) -> frozenset[str]:
+    """The tools that a setting names, with commas between them."""
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
+
+
 def bound(situation: Situation, bounds: Bounds, form: Form) -> Generator[Step, Answer, None]:
     """Cap the fresh output of a situation: the file first, then the text that names it."""
     output = situation.fresh_output

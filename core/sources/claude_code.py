@@ -1,0 +1,147 @@
+"""Claude Code sessions: the transcripts of Anthropic's Claude Code (recorded with 1.0.128, 2.0.76,
+2.1.70 and 2.1.197).
+
+A transcript holds the messages and the compactions, but neither the system prompt nor tools nor
+what microcompaction clears; what is inferred is marked so. Nothing is ever written, and of the
+paths inside a file none is followed but the name of a persisted output, which is looked for in the
+session's own folder beside the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from itertools import chain, islice
+from pathlib import Path
+
+from ..events import ErrorRaised, Note, Record
+from .base import RebuiltRequest, WireItem
+from .claude_events import AGENT, Translator
+from .claude_folder import Folder
+from .claude_messages import messages_of
+from .claude_tail import ClaudeTail
+from .follow import Appended, FileEvent, follow_file
+from .lines import LineReader, is_packed, read_lines
+from .sample import Sample
+
+BATCH = 512
+"""Records handed over at a time while a file is followed."""
+
+_CHAIN_TYPES = frozenset({"user", "assistant", "system", "attachment"})
+_OWN_TYPES = frozenset({"queue-operation", "last-prompt", "file-history-snapshot"})
+
+
+def recognise(sample: Sample) -> str:
+    """A transcript is known by any of its first lines."""
+    return sample.line_like(is_own)
+
+
+def is_own(value: dict[str, object]) -> bool:
+    """Whether a decoded line is one of a transcript."""
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        return False
+    if kind in _CHAIN_TYPES:
+        return "parentUuid" in value and isinstance(value.get("uuid"), str)
+    if kind == "summary":
+        return "leafUuid" in value
+    return kind in _OWN_TYPES and ("sessionId" in value or "snapshot" in value)
+
+
+class ClaudeSource:
+    """One transcript. Every method reads the file anew; see base.Source for what they give."""
+
+    agent = AGENT
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._folder = Folder(path)
+
+    def read(self) -> Iterator[Record]:
+        """All events of the file. `Record.n` is the line, from 0."""
+        translator = self._translator()
+        line = None
+        for line in read_lines(self.path):
+            yield from translator.feed(line)
+        yield from translator.flush()
+        if line is not None:
+            yield from self._folder.news(line.number, translator)
+
+    async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[Record]]:
+        """The events of the file, then those of what is appended, in batches, until `stop`.
+
+        What becomes of the file itself (shorter, replaced, gone, back) is a record too, and so is a
+        subagent that joins. Ends by itself when the file can no longer be the one that was read.
+        """
+        if is_packed(self.path):
+            for records in _batched(self.read()):
+                yield records
+                await asyncio.sleep(0)
+            return
+        translator, reader, folder = self._translator(), LineReader(), Folder(self.path)
+        async with aclosing(follow_file(self.path, stop)) as changes:
+            async for change in changes:
+                batch: list[Record] = []
+                match change:
+                    case Appended(data=data):
+                        for line in reader.feed(data):
+                            batch.extend(translator.feed(line))
+                            if len(batch) >= BATCH:
+                                yield batch
+                                batch = []
+                                await asyncio.sleep(0)
+                    case FileEvent():
+                        if change.quiet:
+                            whole = [translator.feed(line) for line in reader.whole()]
+                            batch = [*chain(*whole), *translator.flush()]
+                        else:
+                            batch = [*translator.flush(), _told(reader.number, change)]
+                        batch.extend(folder.news(max(0, reader.number - 1), translator))
+                if batch:
+                    yield batch
+
+    def tail(self) -> ClaudeTail:
+        """The same as `follow`, for a thread."""
+        return ClaudeTail(self.path)
+
+    def requests(self) -> Iterator[RebuiltRequest]:
+        """Every request that left a trace: those that were answered, those that ended in an error
+        record, and for each boundary the last one for its summary. `input` is `messages`."""
+        found: deque[RebuiltRequest] = deque()
+        translator = Translator(on_request=found.append)
+        for line in read_lines(self.path):
+            translator.feed(line)
+            while found:
+                yield found.popleft()
+        translator.flush()
+        yield from found
+
+    def context_raw(self, position: int | None = None) -> list[WireItem]:
+        """The messages that the model would be sent after the line `position`."""
+        translator = Translator(keep_raw=True)
+        for line in read_lines(self.path):
+            if position is not None and line.number > position:
+                break
+            translator.feed(line)
+        translator.flush()
+        reading = translator.reading
+        return messages_of(reading.view.nodes, reading.cleared)
+
+    def _translator(self) -> Translator:
+        return Translator(saved=self._folder.saved, title=self._folder.title)
+
+
+SOURCE = ClaudeSource
+
+
+def _batched(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while batch := list(islice(records, BATCH)):
+        yield batch
+
+
+def _told(line: int, change: FileEvent) -> Record:
+    if change.lost:
+        return Record(line, change.at, ErrorRaised(kind="file", message=change.text))
+    return Record(line, change.at, Note(kind="file", text=change.text))

@@ -55,6 +55,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     path = tmp_path_factory.getbasetemp() / f"home-{next(_home_numbers)}"
     path.mkdir()
     monkeypatch.setenv("HOME", str(path))
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
     for kind in ("state", "config", "cache"):
         monkeypatch.setenv(f"THRESHER_{kind.upper()}_DIR", str(path / kind))
     return path

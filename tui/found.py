@@ -1,14 +1,18 @@
-"""The sessions of this machine as rows of the picker: our own ones, and Codex's."""
+"""The sessions of this machine as rows of the picker: our own ones, and those of other agents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from thresher.core import paths
 
 from .widgets.session_list import SessionRow
+
+if TYPE_CHECKING:
+    from thresher.core.sources.found import Finder
 
 BATCH = 25
 """Rows that are shown together."""
@@ -21,7 +25,11 @@ def find_sessions(
 
     The places default to those of this user.
     """
-    for rows in (own_rows(root or paths.sessions_dir()), codex_rows(codex_home)):
+    from thresher.core.sources.finders import finders
+
+    homes = {"codex": codex_home}
+    foreign = [foreign_rows(each, homes.get(each.agent)) for each in finders()]
+    for rows in (own_rows(root or paths.sessions_dir()), *foreign):
         while batch := list(islice(rows, BATCH)):
             yield batch
 
@@ -45,11 +53,9 @@ def own_rows(root: Path) -> Iterator[SessionRow]:
         )
 
 
-def codex_rows(home: Path | None = None) -> Iterator[SessionRow]:
-    """The sessions of Codex."""
-    from thresher.core.sources import discover
-
-    for found in discover.find_codex_sessions(home):
+def foreign_rows(finder: Finder, home: Path | None = None) -> Iterator[SessionRow]:
+    """The sessions of another agent."""
+    for found in finder.sessions(home):
         yield SessionRow(
             path=found.path,
             agent=found.agent,
@@ -59,6 +65,7 @@ def codex_rows(home: Path | None = None) -> Iterator[SessionRow]:
             size=found.size,
             last_at=found.modified,
             compactions=found.compactions,
+            running=bool(found.running),
             problem=found.problem,
         )
 

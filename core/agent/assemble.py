@@ -230,10 +230,11 @@ class _Preparation:
             self.setup.model, user=self.setup.settings.stated_limits(), endpoint=_stated(told)
         )
         budget = limits.budget(_reserve(self.setup.settings))
-        if budget != session.state.budget:
-            session.emit(
-                e.ModelChanged(model=self.setup.model, budget=budget, previous=session.state.model)
-            )
+        before, known = session.state.model, session.state.budget
+        if budget != known or self.setup.model != before:
+            if before and before != self.setup.model:
+                self.agent.changed_from = (before, known)
+            session.emit(e.ModelChanged(model=self.setup.model, budget=budget, previous=before))
         marks = self.setup.policy.marks(budget)
         fixed = fixed_size(self.measure, self.agent.shape) + self.measure.text(
             self.setup.system_prompt

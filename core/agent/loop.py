@@ -18,6 +18,7 @@ from ..compaction.engine import Engine, Verdict
 from ..compaction.policy import Follow, Measure, Moment, RequestShape, ToolSchema, Trigger
 from ..gateways.base import ErrorKind, GatewayError, ModelReply, StopReason
 from ..items import FunctionCall, Message, Role, assistant, system, user
+from ..models import Budget
 from ..sessions.session import Session
 from .asking import Asker
 from .calls import Batch
@@ -72,6 +73,8 @@ class Agent:
     settings: LoopSettings = field(default_factory=LoopSettings)
     prepare: Callable[[], Awaitable[None]] | None = None
     """Awaited before the first work: loads what must not delay the first screen."""
+    changed_from: tuple[str, Budget | None] | None = None
+    """The model and budget that the session worked with before, until the policy was asked."""
     _task: asyncio.Task[object] | None = field(default=None, init=False)
     _interrupted: bool = field(default=False, init=False)
     _focus: str | None = field(default=None, init=False)
@@ -144,6 +147,9 @@ class Agent:
         self.begin()
         said = e.ItemAppended(item=user(text), turn=turn)
         try:
+            if self.changed_from is not None:
+                (model, budget), self.changed_from = self.changed_from, None
+                await self._offer(Moment.MODEL_CHANGE, previous_model=model, previous_budget=budget)
             await self._offer(Moment.TURN_START)
         except StopTurn:
             # What the user said is on record, also where a system gives up the turn before it.
@@ -235,10 +241,22 @@ class Agent:
         await self._offer(Moment.MANUAL, Trigger.MANUAL, focus)
 
     async def _offer(
-        self, moment: Moment, trigger: Trigger = Trigger.AUTO, focus: str = ""
+        self,
+        moment: Moment,
+        trigger: Trigger = Trigger.AUTO,
+        focus: str = "",
+        *,
+        previous_model: str = "",
+        previous_budget: Budget | None = None,
     ) -> Verdict:
         verdict = await self.engine.offer(
-            moment, shape=self.shape, model=self.model, trigger=trigger, focus=focus
+            moment,
+            shape=self.shape,
+            model=self.model,
+            trigger=trigger,
+            focus=focus,
+            previous_model=previous_model,
+            previous_budget=previous_budget,
         )
         if verdict.follow is Follow.WAIT and moment is not Moment.MANUAL:
             outcome = TurnOutcome.COMPLETED if verdict.compacted else TurnOutcome.FAILED

@@ -10,6 +10,7 @@ not, since that happens every round.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -148,6 +149,10 @@ class Engine:
         if self.recorder.state.breaker_open:
             self.recorder.emit(e.BreakerClosed(by="user"))
             self.new_turn()
+
+    def set_gate(self, gate: Gate | None) -> None:
+        """Who may hold a compaction, from the next offer on."""
+        self._effects = dataclasses.replace(self._effects, gate=gate)
 
     def set_policy(self, policy: Policy) -> None:
         """Another policy from the next moment on; recorded with its constants."""

@@ -9,22 +9,25 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..context import SegmentError
 from ..events import ItemAppended, Outcome
 from ..items import FunctionCallOutput
-from ..tokens import Tokens
 from .asks import Asks, Question, is_paid
 from .breaker import Breaker
-from .gate import Amend, Gate, Proposal, Refuse
-from .guards import Fault, FaultKind, check
+from .checking import Looked, look
+from .foresee import foresee, rerun
+from .gate import Again, Amend, Gate, HoldsAsks, Pending, Proposal, Refuse, Write
+from .guards import FaultKind
 from .policy import (
     Answer,
     Append,
     Applied,
+    CompactRemotely,
     Edit,
     Failure,
     FailureKind,
+    Follow,
     Moment,
+    Plan,
     Policy,
     Refused,
     Situation,
@@ -32,11 +35,17 @@ from .policy import (
     SkipKind,
     Start,
     Step,
+    Summarise,
+    Summary,
 )
 from .progress import Progress
 from .recorder import Recorder
 from .settings import EngineSettings, Guard, Verdict
 from .telling import Checked, Telling
+
+
+BY_HAND = "the user"
+"""What stands for a model's name where the user wrote the summary."""
 
 
 @dataclass(frozen=True)
@@ -71,23 +80,21 @@ class Pass:
         self._paid = False
         self._failure: Failure | None = None
         self._repeat_mark = ""
+        self._plan = policy.plan(situation)
+        self._answers: list[Answer] = []
+        """What the plan was answered so far: with these, a fresh one comes to the same place."""
+        self._chosen = False
+        """The user chose another policy for this pass."""
 
     async def run(self) -> Verdict:
         """Drive the plan to its end. A cancellation is recorded and goes on."""
-        plan = self.policy.plan(self.situation)
-        answer: Answer = None
         try:
-            while not self._over:
-                try:
-                    step = plan.send(answer)
-                except StopIteration:
-                    break
-                except Exception as fault:
-                    # A policy may be a user's own file: its error must not end the agent.
-                    words = f"the policy raised {type(fault).__name__}: {fault}"
-                    self._tell.failed(Outcome.FAILED, words, "policy")
-                    break
+            step = self._to([])
+            while step is not None:
                 answer = await self._answer(step)
+                if self._over:
+                    break
+                step = self._to([*self._answers, answer], self._plan)
             if self._tell.open:
                 self._unfinished()
         except asyncio.CancelledError:
@@ -96,8 +103,31 @@ class Pass:
             raise
         finally:
             with suppress(Exception):
-                plan.close()
+                self._plan.close()
         return self._tell.verdict
+
+    def _to(self, answers: list[Answer], plan: Plan | None = None) -> Step | None:
+        """The step after these answers, of the plan that has had all but the last of them or of a
+        fresh one; None when there is none."""
+        try:
+            if plan is not None:
+                step = plan.send(answers[-1])
+            else:
+                with suppress(Exception):
+                    self._plan.close()
+                self._plan = self.policy.plan(self.situation)
+                step = rerun(self._plan, answers)
+        except StopIteration:
+            self._over = True
+            return None
+        except Exception as fault:
+            # A policy may be a user's own file: its error must not end the agent.
+            self._over = True
+            words = f"the policy raised {type(fault).__name__}: {fault}"
+            self._tell.failed(Outcome.FAILED, words, "policy")
+            return None
+        self._answers = answers
+        return step
 
     async def _answer(self, step: Step) -> Answer:
         match step:
@@ -133,10 +163,64 @@ class Pass:
             if refusal := self._closed_by_progress():
                 return refusal
             self._tell.announce()
+            gate = self.effects.gate
+            if isinstance(gate, HoldsAsks) and gate.holds(
+                self._tell.pass_id, self.policy.name, self._tell.stage
+            ):
+                match await gate.before_ask(self._pending(ask)):
+                    case Refuse(reason=reason):
+                        self._tell.failed(Outcome.ABORTED, reason, "refused")
+                        return Failure(FailureKind.REFUSED, reason)
+                    case Write(text=text):
+                        return Summary(text, BY_HAND, attempts=0)
+                    case Again() as again:
+                        return await self._again(again)
+                    case _:
+                        pass
         answer = await self.effects.asks.answer(ask, self._tell.pass_id)
         self._failure = answer if isinstance(answer, Failure) else None
         self._paid = self._paid or (is_paid(ask) and self._failure is None)
         return answer
+
+    def _pending(self, ask: Summarise | CompactRemotely) -> Pending:
+        seen = foresee(self.policy, self.situation, self._answers)
+        sketch, unseen = None, seen.reason
+        if seen.edit is not None:
+            try:
+                looked = self._look(seen.edit)
+            except ValueError as fault:
+                unseen = f"the edit would not fit the context: {fault}"
+            else:
+                sketch = self._proposal(seen.edit, looked)
+        return Pending(
+            pass_id=self._tell.pass_id,
+            policy=self.policy.name,
+            stage=self._tell.stage,
+            reason=self._tell.reason,
+            situation=self.situation,
+            ask=ask,
+            sketch=sketch,
+            unseen=unseen,
+        )
+
+    async def _again(self, again: Again) -> Answer:
+        """Make the plan anew; what it answers is answered here, so that the run goes on with it."""
+        state = self._recorder.state
+        situation = again.situation or self.situation
+        if state.context != situation.context:
+            usage = None if state.usage_estimated else state.usage
+            situation = msgspec.structs.replace(
+                situation, context=state.context, usage=usage, since_usage=state.since_usage
+            )
+        self._context = state.context
+        if again.policy is not None:
+            self._chosen = self._chosen or again.policy is not self.policy
+            self.policy = again.policy
+        self.situation = situation
+        self._tell.turn_to(self.policy.name, situation)
+        self._failure = None
+        step = self._to([])
+        return None if step is None else await self._answer(step)
 
     def _closed_by_progress(self) -> Failure | None:
         closed = self.effects.progress.closed(self.situation.trigger)
@@ -155,7 +239,8 @@ class Pass:
         if failure is not None and failure.kind is FailureKind.REFUSED and not tell.open:
             # The engine refused the ask itself, and has said so.
             return
-        tell.follow(skip.follow)
+        if not self._chosen:
+            tell.follow(skip.follow)
         match skip.kind:
             case SkipKind.NOT_DUE if not tell.open:
                 tell.not_due(skip.reason)
@@ -195,14 +280,18 @@ class Pass:
         self._tell.stage = edit.stage
         if self._superseded():
             return self._refused("superseded")
+        if self._chosen:
+            # What is to follow and to be remembered is the affair of the policy in force.
+            edit = msgspec.structs.replace(edit, follow=Follow.GO_ON, memory={})
         checked = self._check(edit)
         if isinstance(checked, Refused):
             return checked
         self._tell.propose(checked)
         if self.effects.gate is not None:
-            checked = await self._through(self.effects.gate, checked)
-            if isinstance(checked, Refused):
-                return checked
+            through = await self._through(self.effects.gate, checked)
+            if not isinstance(through, Checked):
+                return through
+            checked = through
         return self._commit(checked)
 
     def _superseded(self) -> bool:
@@ -214,27 +303,50 @@ class Pass:
         return True
 
     def _check(self, edit: Edit, marks: tuple[str, ...] = ()) -> Checked | Refused:
-        # One line further: the proposal itself comes first.
-        line = self._recorder.next_line + 1
         try:
-            change = self._context.apply(edit.segments, line, self._recorder.state.compactions + 1)
-        except (SegmentError, ValueError) as error:
+            looked = self._look(edit)
+        except ValueError as error:
             return self._misfit(f"the edit does not fit the context: {error}")
-        measure, settings = self.situation.measure, self.effects.settings
-        before, after = measure.context(self._context), measure.context(change.after)
-        faults = check(self._context, change, edit, settings.dialect, before, after)
-        if faults and settings.guard is Guard.ENFORCE:
-            return self._guarded(faults, before, after)
+        if looked.faults and self.effects.settings.guard is Guard.ENFORCE:
+            return self._guarded(looked)
         if self._repeat_mark:
             marks = (*marks, self._repeat_mark)
-        words = tuple(fault.words for fault in faults)
-        if edit.summary is not None and edit.summary.note:
-            marks = (*marks, edit.summary.note)
-        return Checked(edit, line, change, before, after, words, marks)
+        words = tuple(fault.words for fault in looked.faults)
+        return Checked(
+            edit=looked.edit,
+            line=self._line,
+            change=looked.change,
+            before=looked.before,
+            after=looked.after,
+            faults=words,
+            marks=marks,
+            raw=edit,
+            saved=looked.saved,
+        )
 
-    def _guarded(self, faults: list[Fault], before: Tokens, after: Tokens) -> Refused:
-        words = "; ".join(fault.words for fault in faults)
-        kinds = {fault.kind for fault in faults}
+    @property
+    def _line(self) -> int:
+        # One line further: the proposal itself comes first.
+        return self._recorder.next_line + 1
+
+    def _look(self, edit: Edit) -> Looked:
+        state = self._recorder.state
+        return look(
+            self._context,
+            edit,
+            pins=state.pins,
+            dialect=self.effects.settings.dialect,
+            measure=self.situation.measure,
+            line=self._line,
+            ordinal=state.compactions + 1,
+        )
+
+    def _guarded(self, looked: Looked) -> Refused:
+        before, after = looked.before, looked.after
+        words = "; ".join(fault.words for fault in looked.faults)
+        if looked.saved:
+            words = f"{words} ({looked.saved})"
+        kinds = {fault.kind for fault in looked.faults}
         if self._paid:
             self.effects.progress.spent(self.situation.trigger, words)
             self._paid = False
@@ -249,21 +361,17 @@ class Pass:
             self._tell.failed(Outcome.FAILED, f"refused: {words}", "refused")
         return self._refused(words)
 
-    async def _through(self, gate: Gate, checked: Checked) -> Checked | Refused:
-        decision = await gate.decide(
-            Proposal(
-                pass_id=self._tell.pass_id,
-                policy=self.policy.name,
-                moment=self.situation.moment,
-                trigger=self.situation.trigger,
-                context=self._context,
-                edit=checked.edit,
-                change=checked.change,
-                before=checked.before,
-                after=checked.after,
-                faults=checked.faults,
-            )
+    async def _through(self, gate: Gate, checked: Checked) -> Checked | Answer:
+        """What the gate makes of it: the edit to commit, or an answer for the plan."""
+        looked = Looked(checked.edit, checked.change, checked.before, checked.after, (), "")
+        proposal = msgspec.structs.replace(
+            self._proposal(checked.raw or checked.edit, looked),
+            faults=checked.faults,
+            saved=checked.saved,
         )
+        decision = await gate.decide(proposal)
+        if isinstance(decision, Again):
+            return await self._again(decision)
         if self._superseded():
             return self._refused("superseded")
         match decision:
@@ -275,8 +383,42 @@ class Pass:
                 if isinstance(amended, Checked):
                     self._tell.propose(amended)
                 return amended
+            case Write(text=text):
+                return await self._rewritten(text)
             case _:
                 return checked
+
+    async def _rewritten(self, text: str) -> Answer:
+        """The same plan with another summary: the policy itself makes its edit of it."""
+        answers = list(self._answers)
+        for at in range(len(answers) - 1, -1, -1):
+            if isinstance(old := answers[at], Summary):
+                by = old.model if old.model in (BY_HAND, "") else f"{old.model}, edited by the user"
+                answers[at] = msgspec.structs.replace(old, text=text, model=by, encrypted="")
+                break
+        step = self._to(answers)
+        return None if step is None else await self._answer(step)
+
+    def _proposal(self, raw: Edit, looked: Looked) -> Proposal:
+        return Proposal(
+            pass_id=self._tell.pass_id,
+            policy=self.policy.name,
+            moment=self.situation.moment,
+            trigger=self.situation.trigger,
+            context=self._context,
+            edit=looked.edit,
+            change=looked.change,
+            before=looked.before,
+            after=looked.after,
+            faults=tuple(fault.words for fault in looked.faults),
+            raw=raw,
+            saved=looked.saved,
+            situation=self.situation,
+            dialect=self.effects.settings.dialect,
+            enforced=self.effects.settings.guard is Guard.ENFORCE,
+            line=self._line,
+            ordinal=self._recorder.state.compactions + 1,
+        )
 
     def _commit(self, checked: Checked) -> Applied:
         recorder, edit = self._recorder, checked.edit

@@ -20,7 +20,7 @@ from .settings import Verdict
 
 class Checked(msgspec.Struct, frozen=True):
     """An edit with what it does, counted and looked at; ids of new entries are those of `line`.
-    `marks` are warnings for its card."""
+    `marks` are warnings for its card; `raw` is the edit as it was given, before pins were held."""
 
     edit: Edit
     line: int
@@ -29,6 +29,8 @@ class Checked(msgspec.Struct, frozen=True):
     after: Tokens
     faults: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    raw: Edit | None = None
+    saved: str = ""
 
 
 class Telling:
@@ -54,12 +56,17 @@ class Telling:
         self._pending: Start | None = None
         self.pass_id = ""
         self.stage = ""
+        self.reason = ""
         self.open = False
         self.verdict = Verdict()
 
+    def turn_to(self, policy: str, situation: Situation) -> None:
+        """From here on the pass is made by another policy, or in another situation."""
+        self._policy, self._situation = policy, situation
+
     def start(self, start: Start) -> None:
         """The rule fired. It is told with the first step that follows, unless that is a skip."""
-        self._pending, self.stage = start, start.stage
+        self._pending, self.stage, self.reason = start, start.stage, start.reason
 
     def not_due(self, reason: str) -> None:
         """Nothing happens, and nothing is told but to the caller."""
@@ -141,7 +148,7 @@ class Telling:
                 digest=change.after.digest(),
                 memory=dict(edit.memory),
                 phase=edit.phase,
-                marks=(*checked.marks, *checked.faults),
+                marks=(*checked.marks, *filter(None, (checked.saved,)), *checked.faults),
                 seconds=seconds,
             )
         )

@@ -91,9 +91,10 @@ def parse(text: str) -> Breakpoint:
         return Breakpoint(kind, name=value)
     if kind in _NUMBERED:
         digits = value.replace(",", "").replace("_", "")
-        if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits[:18]):
+        plain = digits.isascii() and digits.isdigit() and len(digits) < 16
+        number = int(digits) if plain else 0
+        if number < 1:
             raise _bad(text, "needs a whole number above 0")
-        number = int(digits[:18])
         if kind is BreakKind.PERCENT and number > 100:
             raise _bad(text, "is more than the whole window")
         return Breakpoint(kind, number=number)

@@ -160,7 +160,7 @@ def _context(report: Report) -> Iterator[str]:
     yield ""
     rows = [
         (
-            str(row.id),
+            row.id,
             row.role,
             f"{row.tokens:,}",
             f"{row.share:.0%}",

@@ -109,6 +109,27 @@ class CompactionPart(msgspec.Struct, frozen=True):
     evidence: str
 
 
+class ContextPart(msgspec.Struct, frozen=True):
+    """An entry of the context at the end; shares lie between 0 and 1."""
+
+    id: str
+    role: str
+    tool: str
+    title: str
+    tokens: int
+    share: float
+    cumulative: float
+    made_by: int
+
+
+class Share(msgspec.Struct, frozen=True):
+    """The part of the context that one kind of entry takes."""
+
+    name: str
+    tokens: int
+    share: float
+
+
 class EmptyPass(msgspec.Struct, frozen=True):
     """A compaction that changed nothing."""
 
@@ -133,8 +154,8 @@ class Report(msgspec.Struct, frozen=True):
     phases: tuple[Phase, ...]
     compactions: tuple[CompactionPart, ...]
     nothing: tuple[EmptyPass, ...]
-    context: tuple[Inspected, ...]
-    tiles: tuple[Tile, ...]
+    context: tuple[ContextPart, ...]
+    tiles: tuple[Share, ...]
     problems: tuple[str, ...]
     redacted: tuple[Redacted, ...] | None
     """None: it was not asked for."""
@@ -179,8 +200,8 @@ def make_report(
         phases=tuple(_relative(phase, state.cwd) for phase in phases),
         compactions=made,
         nothing=() if only is not None else tuple(map(_nothing, _others(state))),
-        context=() if only is not None else inspection.rows,
-        tiles=() if only is not None else inspection.tiles(),
+        context=() if only is not None else tuple(map(_entry, inspection.rows)),
+        tiles=() if only is not None else tuple(map(_share, inspection.tiles())),
         problems=tuple(problem.message for problem in state.problems),
         redacted=found,
     )
@@ -318,6 +339,23 @@ def _entries(diff: Diff) -> tuple[EntryPart, ...]:
             )
         )
     return tuple(parts)
+
+
+def _entry(row: Inspected) -> ContextPart:
+    return ContextPart(
+        str(row.id),
+        row.role,
+        row.tool,
+        row.title,
+        row.tokens,
+        row.share,
+        row.cumulative,
+        row.made_by,
+    )
+
+
+def _share(tile: Tile) -> Share:
+    return Share(tile.name, tile.tokens, tile.share)
 
 
 def _others(state: SessionState) -> list[Card]:

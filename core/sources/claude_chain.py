@@ -80,6 +80,8 @@ class Tree:
         self.nodes: dict[str, Node] = {}
         self.families: dict[str, list[Node]] = {}
         self.last: Node | None = None
+        self.relinked = 0
+        """How often links were changed: a way from before may lead elsewhere now."""
         self._boundary: Node | None = None
         self._anchor = ""
         self._head: Node | None = None
@@ -118,6 +120,7 @@ class Tree:
         follow the anchor follows the tail."""
         self.nodes[boundary.uuid] = boundary
         self.last = self._boundary = boundary
+        self.relinked += 1
         first, last = self.nodes.get(head), self.nodes.get(tail)
         self._anchor, self._head, self._tail = "", None, None
         if first is None or last is None or not anchor:
@@ -192,6 +195,7 @@ class Tree:
             above = above.parent
         if head is not None and above is not head:
             head.parent = anchor
+            self.relinked += 1
 
     def _between(self, head: Node, tail: Node) -> list[Node]:
         way, at = [tail], tail

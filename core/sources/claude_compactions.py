@@ -131,8 +131,8 @@ class Compactions:
         if block is None or not isinstance(block.slot.event, e.HistoryCompacted):
             return False
         r = self._r
-        leaf = r.tree.tip if block.last is block.summary else block.last
-        target = r.view.go(leaf)
+        tip = r.tree.tip if block.last is block.summary else None
+        target = r.view.go(tip or block.last)
         after = list(r.view.nodes if target is None else target)
         r.view.become(after)
         r.window = r.compactions[block.boundary]

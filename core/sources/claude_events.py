@@ -1,4 +1,4 @@
-"""A Claude Code session, line by line, as our events: one `Translator` is one pass over one file."""
+"""A Claude Code transcript, line by line, as our events: a `Translator` is one pass over a file."""
 
 from __future__ import annotations
 
@@ -326,9 +326,7 @@ class Translator:
         r = self.reading
         if r.in_turn:
             left = "the file holds no end of this turn"
-            r.out.emit(
-                n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left)
-            )
+            r.out.emit(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
         if self._broken:
             self._broken = False
             r.out.emit(n, e.BreakerClosed(by="a new prompt"))
@@ -373,11 +371,8 @@ class Translator:
         if not size and milliseconds is None:
             return
         failed = any(dict_of(block).get("is_error") is True for block in blocks_of(content))
-        items = user_items(content)
-        saved = next(
-            (item.saved for item in self._with_saved(items) if isinstance(item, FunctionCallOutput)),
-            "",
-        )
+        items = self._with_saved(user_items(content))
+        outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
         self.reading.out.emit(
             n,
             e.ToolFinished(
@@ -385,7 +380,7 @@ class Translator:
                 ok=not failed,
                 seconds=(milliseconds or 0) / 1000,
                 size=size,
-                saved=saved,
+                saved=outputs[0].saved if outputs else "",
             ),
         )
 

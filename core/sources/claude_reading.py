@@ -69,7 +69,9 @@ class Reading:
         for id, item in zip(node.ids, node.items, strict=True):
             self.out.emit(
                 node.line,
-                e.ItemAppended(item=item, part=id.part, turn=self.turn, round=self.rounds, note=note),
+                e.ItemAppended(
+                    item=item, part=id.part, turn=self.turn, round=self.rounds, note=note
+                ),
             )
 
     def beside(self, line: int, items: tuple[Any, ...], note: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from .. import events as e
+from ..items import FunctionCall, FunctionCallOutput
 from ..tokens import Basis, Scope, Tokens, Usage
 from .claude_chain import Node, Role
 from .claude_edits import edit
@@ -87,9 +88,7 @@ class Meter:
         self._told = pending
         self._r.out.emit(
             self._r.out.not_before(pending.line),
-            e.UsageReported(
-                usage=pending.usage, model=pending.model, response_id=pending.family
-            ),
+            e.UsageReported(usage=pending.usage, model=pending.model, response_id=pending.family),
         )
 
     def added(self, node: Node) -> None:
@@ -147,17 +146,16 @@ class Meter:
             self._lost(node, nodes, lost, fall)
             return
         if self._restored is not None and prompted and self._restored >= fall.tokens // 2:
-            signals = (
-                fall.words(),
+            second = (
                 f"the first response after the compaction counted about {self._restored:,} tokens "
-                "more than the record holds",
+                "more than the record holds"
             )
             explanation = (
                 f"{fall.words()} after a new prompt: what was read again after the compaction "
                 "without a record was not sent any more"
             )
             self._restored = None
-            self._tell(node, fall, "restored-files", explanation, signals)
+            self._tell(node, fall, "restored-files", explanation, second)
             return
         results = [each for each in nodes if each.role is Role.RESULT]
         # The newest result cannot have been cleared: the model had not seen it.
@@ -168,16 +166,24 @@ class Meter:
                 f"results must have been left out (microcompaction). The record still holds "
                 f"all {len(results)} results; which of them the model no longer saw is unknown"
             )
-            signals = (
-                fall.words(),
+            second = (
                 f"{len(results) - 1} older tool results in the record weigh about {old:,} tokens, "
-                "enough to explain it",
+                "enough to explain it"
             )
             self._missing = fall.tokens
-            self._tell(node, fall, "microcompact", explanation, signals)
+            self._tell(node, fall, "microcompact", explanation, second)
             self._r.left_out = explanation
 
     def _lost(self, node: Node, nodes: list[Node], lost: list[Node], fall: _Fall) -> None:
+        beside = set(lost)
+        rest = [each for each in nodes if each not in beside]
+        answered = {call for each in rest for call in _calls(each, FunctionCallOutput)}
+        # A call without a result is not sent either.
+        lost += [
+            each
+            for each in rest
+            if (calls := _calls(each, FunctionCall)) and answered.isdisjoint(calls)
+        ]
         for each in lost:
             each.lost = True
         rest = [each for each in nodes if not each.lost]
@@ -211,9 +217,7 @@ class Meter:
             ),
         )
 
-    def _tell(
-        self, node: Node, fall: _Fall, kind: str, explanation: str, signals: tuple[str, ...]
-    ) -> None:
+    def _tell(self, node: Node, fall: _Fall, kind: str, explanation: str, second: str) -> None:
         items = sum(len(each.items) for each in self._r.view.nodes if each is not node)
         self._r.out.emit(
             self._r.out.not_before(node.line - 1),
@@ -223,7 +227,7 @@ class Meter:
                 explanation=explanation,
                 kind=kind,
                 evidence=TWO_SIGNALS,
-                signals=signals,
+                signals=(fall.words(), second),
                 items_before=items,
             ),
         )
@@ -257,7 +261,10 @@ class Meter:
         kinds = ", ".join(sorted({text_of(each.get("type")) for each in applied}))
         calls = sum(int_of(each.get("cleared_tool_uses")) or 0 for each in applied)
         turns = sum(int_of(each.get("cleared_thinking_turns")) or 0 for each in applied)
-        what = [f"{calls} tool uses" if calls else "", f"{turns} turns of thinking" if turns else ""]
+        what = [
+            f"{calls} tool uses" if calls else "",
+            f"{turns} turns of thinking" if turns else "",
+        ]
         told = " and ".join(filter(None, what)) or "content"
         explanation = (
             f"the provider cleared {told} ({cleared:,} input tokens) before this request "
@@ -292,6 +299,10 @@ def usage_of(value: object) -> Usage | None:
         cached_tokens=cached,
         cache_write_tokens=written,
     )
+
+
+def _calls(node: Node, kind: type[FunctionCall] | type[FunctionCallOutput]) -> list[str]:
+    return [item.call_id for item in node.items if isinstance(item, kind)]
 
 
 def _reported(value: int) -> Tokens:

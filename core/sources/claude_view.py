@@ -24,6 +24,7 @@ class View:
         self._way: list[Node] = []
         self._at: dict[Node, int] = {}
         self._families: dict[str, int] = {}
+        self._relinked = 0
 
     @property
     def root(self) -> Node | None:
@@ -34,7 +35,9 @@ class View:
         """Move to a record that is in the tree. None: the view only grew by it, if it has items.
         Otherwise the new view, which differs in more than that; it is the view from here on only
         once `become` was called with it."""
-        if self._near(node):
+        stale = self._relinked != self._tree.relinked
+        self._relinked = self._tree.relinked
+        if not stale and self._near(node):
             if node.items:
                 self._show([node])
             return None

@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from gzip import GzipFile
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
 from ..errors import ThresherError
 from .codex_events import AGENT
 from .codex_items import dict_of, is_real_user, text_of, texts_of
-from .lines import CHUNK, Line, LineReader, open_bytes
+from .found import Finder, FoundSession, count_matches, newest_first, reason_of
+from .lines import Line, LineReader, open_bytes
 
 HEAD: Final = 1 << 18
 """Bytes read for project, model and title."""
@@ -30,28 +30,6 @@ SEARCH_LIMIT: Final = 64 << 20
 
 _NAME: Final = re.compile(r"rollout-(?P<time>[0-9T-]{19})-(?P<id>[0-9A-Za-z-]+)\.jsonl(\.zst)?$")
 _COMPACTED: Final = re.compile(rb'"type"\s*:\s*"compacted"')
-_COMPACTED_TAIL: Final = 32
-"""More than the longest match, so that none is lost between two pieces."""
-
-
-class FoundSession(msgspec.Struct, frozen=True):
-    """A session file. `modified` is seconds since the epoch, `size` bytes as stored.
-
-    `compactions` is None when nobody has counted; `problem` says why there is nothing more.
-    """
-
-    path: Path
-    agent: str
-    id: str
-    modified: float
-    size: int
-    title: str = ""
-    cwd: str = ""
-    model: str = ""
-    version: str = ""
-    archived: bool = False
-    compactions: int | None = None
-    problem: str = ""
 
 
 def codex_home() -> Path:
@@ -62,14 +40,8 @@ def codex_home() -> Path:
 def codex_files(home: Path | None = None) -> list[Path]:
     """The rollout files, newest first; what cannot be looked at is left out."""
     home = home or codex_home()
-    dated: list[tuple[float, Path]] = []
-    for folder in (home / "sessions", home / "archived_sessions"):
-        for path in _rollouts(folder):
-            try:
-                dated.append((path.stat().st_mtime, path))
-            except OSError:
-                continue
-    return [path for _, path in sorted(dated, key=lambda pair: (-pair[0], str(pair[1])))]
+    folders = (home / "sessions", home / "archived_sessions")
+    return newest_first(path for folder in folders for path in _rollouts(folder))
 
 
 def find_codex_sessions(home: Path | None = None) -> Iterator[FoundSession]:
@@ -97,11 +69,10 @@ def latest_codex_session(home: Path | None = None) -> Path:
 def look_at(path: Path) -> FoundSession:
     """What can be said of a session cheaply. Raises FileNotFoundError; all else is a `problem`."""
     stat = path.stat()
-    name = _NAME.match(path.name)
     found = FoundSession(
         path=path,
         agent=AGENT,
-        id=name["id"] if name else path.stem,
+        id=id_of(path),
         modified=stat.st_mtime,
         size=stat.st_size,
         archived="archived_sessions" in path.parts,
@@ -113,13 +84,18 @@ def look_at(path: Path) -> FoundSession:
             found = _described(found, file.read(HEAD))
             file.seek(0)
             if stat.st_size <= SEARCH_LIMIT:
-                found = msgspec.structs.replace(found, compactions=_count(file))
+                found = msgspec.structs.replace(found, compactions=count_matches(file, _COMPACTED))
     except FileNotFoundError:
         raise
     except (OSError, EOFError) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return msgspec.structs.replace(found, problem=f"cannot be read: {why}")
+        return msgspec.structs.replace(found, problem=f"cannot be read: {reason_of(error)}")
     return found
+
+
+def id_of(path: Path) -> str:
+    """The id of a session, from the name of its file."""
+    name = _NAME.match(path.name)
+    return name["id"] if name else path.stem
 
 
 def _rollouts(folder: Path) -> Iterator[Path]:
@@ -160,15 +136,14 @@ def _with(found: FoundSession, line: Line) -> FoundSession:
             return found
 
 
-def _count(file: IO[bytes] | GzipFile) -> int:
-    """Compacted lines in a file, by their type. An item that quotes such a line is not counted,
-    since inside a text the quotation marks are escaped."""
-    count = 0
-    rest = b""
-    while chunk := file.read(CHUNK):
-        piece = rest + chunk
-        matches = [match.end() for match in _COMPACTED.finditer(piece)]
-        count += len(matches)
-        done = matches[-1] if matches else 0
-        rest = piece[max(done, len(piece) - _COMPACTED_TAIL) :]
-    return count
+FINDER: Final = Finder(
+    agent=AGENT,
+    name="Codex",
+    words=(AGENT,),
+    variable="CODEX_HOME",
+    home=codex_home,
+    files=codex_files,
+    look_at=look_at,
+    id_of=id_of,
+)
+"""How the sessions of Codex are found."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from .. import events as e
+from ..compaction.policies.opencode.estimate import tokens, units
 from ..compaction.policies.opencode.limits import count
 from ..compaction.policies.opencode.serialise import Writing, joined, written
 from ..compaction.policy import Moment, Trigger
@@ -20,7 +21,7 @@ from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, int_of, json_of, text_of
 from . import opencode_changes as changes
 from .opencode_changes import Change, stamp
-from .opencode_fold import Telling, error_of, estimated, usage_of
+from .opencode_fold import Telling, error_of, usage_of
 from .opencode_v1 import (
     ABORTED,
     CLEARED,
@@ -229,9 +230,9 @@ class V1:
             self._t.tell(n, e.ErrorRaised(kind=name, message=text, where="opencode"))
         self._ending = (n, "interrupted" if name == ABORTED else "failed", text)
 
-    def _report(self, message: Stored, n: int, tokens: object) -> None:
+    def _report(self, message: Stored, n: int, told: object) -> None:
         purpose = e.Purpose.COMPACTION if message.is_summary else e.Purpose.TURN
-        if self._t.report(n, tokens, purpose) is not None:
+        if self._t.report(n, told, purpose) is not None:
             self._reported.add(message.id)
 
     # -- parts -----------------------------------------------------------------------------------
@@ -419,7 +420,7 @@ class V1:
         n = max(at for at, _ in pruned.values())
         usage = self._t.usage
         edit = shown.edit(n, target, self._t.ordinal)
-        gone = sum(estimated([{"text": text}]).value for _, text in pruned.values())
+        gone = sum(tokens(units(text)) for _, text in pruned.values())
         self._t.compacted(
             edit,
             pass_id=f"opencode-prune-{n}",
@@ -544,6 +545,7 @@ class V1:
             next_step="the recap question stays in the session and is sent without an answer",
         )
         self._t.tell(pending.n, event)
+        self._ending = (pending.n, "failed" if summary is not None else "interrupted", text)
         if not text_of(pending.part.get("tail_start_id")):
             self._grow(pending.marker)
             return
@@ -593,7 +595,10 @@ class V1:
             if message.id in answered:
                 pending.previous = answered[message.id].written
             elif message not in answered.values():
-                text = written([piece.item for piece in pieces_of(message)], how)
+                # The recap question of a compaction that failed is no text of its message.
+                bare = message.is_user and message.compaction is not None and not message.typed
+                items = [] if bare else [piece.item for piece in pieces_of(message)]
+                text = written(items, how)
                 pending.head.append((message.id, text))
         pending.request = request
 

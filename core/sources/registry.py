@@ -27,6 +27,7 @@ class Format(StrEnum):
     module: str
 
     CODEX = ("codex rollout", ".codex")
+    CLAUDE_CODE = ("Claude Code transcript", ".claude_code")
     THRESHER = ("thresher journal", "..sessions.source")
     OPENCODE = ("opencode session", ".opencode")
     CHAT = ("request log", ".chat")

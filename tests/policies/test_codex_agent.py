@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from thresher.core import events as e
-from thresher.core.agent.assemble import build_agent
+from thresher.core.agent.assemble import Setup, build_agent, prepare_setup
+from thresher.core.config import load
 from thresher.core.items import CompactionSummary, Message, Role, user
 from thresher.core.sessions.resume import resume
 
@@ -17,7 +18,8 @@ LIMIT = 1_500
 
 
 def over_the_limit(text: str = "Long answer.") -> Reply:
-    return Reply(text, usage={"input_tokens": LIMIT, "output_tokens": 0, "total_tokens": LIMIT})
+    usage = {"prompt_tokens": LIMIT, "completion_tokens": 0, "total_tokens": LIMIT}
+    return Reply(text, usage=usage)
 
 
 def is_summary_request(request: Request) -> bool:
@@ -145,3 +147,43 @@ async def test_a_refused_request_ends_the_turn_and_the_next_one_compacts(tmp_pat
         assert purposes(on) == ["turn", "turn", "summary", "turn"]
         (event,) = on.events(e.HistoryCompacted)
         assert "filled up after a refused request" in event.reason
+
+
+async def test_taken_up_with_a_smaller_model_the_one_before_writes_the_summary(
+    tmp_path: Path,
+) -> None:
+    large = {"model.name": "large", "compaction.policy": "codex"}
+    used = {"prompt_tokens": 6_000, "completion_tokens": 0, "total_tokens": 6_000}
+
+    def script(request: Request) -> Reply:
+        if is_summary_request(request):
+            return Reply("Summary.")
+        return Reply("x" * 9_000, usage=used)
+
+    async with rig(tmp_path, script, flags=large, window=20_000) as on:
+        await on.agent.run_turn("First.")
+        on.session.close()
+        with resume(on.session.path) as session:
+            setup = small_model(on.server.base_url, on.workspace)
+            await build_agent(setup, session).run_turn("Second.")
+            models = [request.body["model"] for request in on.server.model_requests]
+            assert models == ["large", "large", "small"]
+            (event,) = [
+                r.event for r in session.history.records if isinstance(r.event, e.HistoryCompacted)
+            ]
+            assert event.reason.startswith("model_downshift in pre_turn: large (usable 19,000)")
+
+
+def small_model(base_url: str, workspace: Path) -> Setup:
+    settings = load(
+        environ={},
+        flags={
+            "model.name": "small",
+            "model.base_url": base_url,
+            "model.wire": "chat",
+            "model.key_variable": "",
+            "model.window": 6_000,
+            "compaction.policy": "codex",
+        },
+    )
+    return prepare_setup(settings, workspace)

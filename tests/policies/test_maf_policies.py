@@ -4,6 +4,7 @@ import tomllib
 from typing import Any
 
 import pytest
+from msgspec.json import decode
 
 from tests.core.compaction.rig import Rig, Scripted
 from tests.strategies import context_of
@@ -17,6 +18,8 @@ from thresher.core.compaction.summariser import SummaryFailed
 from thresher.core.context import Kept
 from thresher.core.errors import ThresherError
 from thresher.core.events import Outcome
+from thresher.core.gateways.openai_chat import chat_messages
+from thresher.core.gateways.openai_responses import response_input
 from thresher.core.items import (
     CompactionSummary,
     FunctionCall,
@@ -31,7 +34,9 @@ from thresher.core.items import (
     system,
     user,
 )
+from thresher.core.jsontext import encode
 from thresher.core.models import Budget, Fact
+from thresher.core.validate import Dialect, validate
 
 
 def spec(name: str, trigger: Any = "always", target: Any = None, **params: Any) -> dict[str, Any]:
@@ -166,6 +171,16 @@ async def test_the_words_the_loop_says_in_one_go_are_one_message() -> None:
     ]
 
 
+def test_a_summary_in_the_models_own_name_is_sent_as_its_words_in_both_protocols() -> None:
+    said = CompactionSummary("S", "[Summary]\n", role=Role.ASSISTANT)
+    assert chat_messages([said]) == [{"role": "assistant", "content": "[Summary]\nS"}]
+    assert response_input([said]) == response_input([assistant("[Summary]\nS")])
+    asked = (user("q"), said, user("r"))
+    assert validate(asked, Dialect.STRICT) == []
+    assert validate((user("q"), CompactionSummary("S"), user("r")), Dialect.STRICT) != []
+    assert decode(encode(said), type=CompactionSummary) == said
+
+
 # Faults -------------------------------------------------------------------------------------------
 
 
@@ -234,6 +249,15 @@ async def test_the_newest_user_message_goes_where_the_floor_is_full_and_the_card
     (event,) = rig.told(e.HistoryCompacted)
     assert "The newest user message is among what went." in event.reason
     assert kinds(rig) == ["call", "output", "call", "output"]
+
+
+async def test_what_is_protected_may_stay_above_the_budget_and_that_is_told() -> None:
+    policy = py(spec("context_window", None, max_context_window_tokens=200))
+    rig = Rig((user("q"), assistant("a"), user(LONG * 4)), policy)
+    await before_request(rig)
+    assert rig.state.context.items == (user(LONG * 4),)
+    (told,) = rig.told(e.CompactionSkipped)
+    assert "above the input budget 200" in told.reason
 
 
 # Summaries that fail ------------------------------------------------------------------------------

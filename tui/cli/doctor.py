@@ -181,7 +181,7 @@ def _folder(name: str, path: Path) -> Finding:
 
 def _sessions() -> Iterator[Finding]:
     from thresher.core.sessions import catalog
-    from thresher.core.sources.discover import codex_files, codex_home
+    from thresher.core.sources.finders import finders
 
     own = catalog.sessions(paths.sessions_dir())
     faulty = [info for info in own if info.problem]
@@ -191,7 +191,9 @@ def _sessions() -> Iterator[Finding]:
         advice = f"{first.path}: {first.problem}. `thresher sessions` lists them all."
         told = f"{count(len(faulty), 'session')} cannot be resumed"
         yield Finding("sessions", "faulty", told, Health.NOTE, advice)
-    yield Finding("sessions", "codex", f"{len(codex_files()):,} in {codex_home()}")
+    for finder in finders():
+        found = finder.files(None)
+        yield Finding("sessions", finder.words[0], f"{len(found):,} in {finder.home()}")
 
 
 def _settings() -> Iterator[Finding]:

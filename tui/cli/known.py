@@ -11,7 +11,6 @@ from thresher.core import paths
 from thresher.core.errors import ThresherError
 
 OWN = "thresher"
-CODEX = "codex"
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,52 +57,65 @@ def own_sessions() -> Iterator[Known]:
         )
 
 
-def codex_sessions() -> Iterator[Known]:
-    """Those of Codex, the one last written to first; each is looked at when it is asked for."""
-    from thresher.core.sources.discover import find_codex_sessions
+def foreign_sessions() -> Iterator[Known]:
+    """Those of every other agent, one agent after the other, the one last written to first; each
+    is looked at when it is asked for."""
+    from thresher.core.sources.finders import finders
 
-    for found in find_codex_sessions():
-        yield Known(
-            agent=CODEX,
-            id=found.id,
-            path=found.path,
-            last=found.modified,
-            title=found.title,
-            model=found.model,
-            cwd=found.cwd,
-            size=found.size,
-            compactions=found.compactions,
-            problem=found.problem,
-        )
+    for finder in finders():
+        for found in finder.sessions():
+            yield Known(
+                agent=found.agent,
+                id=found.id,
+                path=found.path,
+                last=found.modified,
+                title=found.title,
+                model=found.model,
+                cwd=found.cwd,
+                size=found.size,
+                compactions=found.compactions,
+                running=bool(found.running),
+                problem=found.problem,
+            )
 
 
 def latest(agent: str = "") -> Path:
     """The session last active, of one agent or of all. Raises ThresherError when there is none."""
     from thresher.core.sessions import catalog
-    from thresher.core.sources.discover import latest_codex_session
+    from thresher.core.sources.finders import finder_named, finders
 
-    match agent:
-        case "":
-            return _latest_of_all()
-        case "thresher":
-            return catalog.find("latest", paths.sessions_dir())
-        case "codex":
-            return latest_codex_session()
-        case _:
-            raise ThresherError(
-                "Unknown agent", f"there is no agent {agent!r}: known are {OWN} and {CODEX}."
-            )
+    if not agent:
+        return _latest_of_all()
+    if agent == OWN:
+        return catalog.find("latest", paths.sessions_dir())
+    finder = finder_named(agent)
+    if finder is None:
+        words = ", ".join((OWN, *(word for each in finders() for word in each.words[:1])))
+        raise ThresherError("Unknown agent", f"there is no agent {agent!r}: known are {words}.")
+    files = _readable(finder.files(None))
+    if not files:
+        raise ThresherError(
+            "No sessions",
+            f"there is no {finder.name} session under {finder.home()}; "
+            f"set {finder.variable} if it is elsewhere, or give a file.",
+        )
+    return files[0]
 
 
 def by_id(query: str) -> Path:
     """The session whose id begins like that. Raises ThresherError unless there is exactly one."""
     from thresher.core.sessions import catalog
-    from thresher.core.sources.discover import codex_files
+    from thresher.core.sources.finders import finders
 
     try:
         return catalog.find(query, paths.sessions_dir())
     except ThresherError:
-        found = [path for path in codex_files() if f"-{query}" in path.name[len("rollout-") :]]
+        found = [
+            path
+            for finder in finders()
+            for path in finder.files(None)
+            if finder.id_of(path).startswith(query)
+        ]
         if not found:
             raise
     if len(found) > 1:
@@ -115,15 +127,18 @@ def by_id(query: str) -> Path:
 
 
 def _latest_of_all() -> Path:
-    from thresher.core.sources.discover import codex_files
+    from thresher.core.sources.finders import finders
 
     dated = [(known.last, known.path) for known in own_sessions() if not known.problem][:1]
-    for path in codex_files():
-        if path.suffix == ".jsonl":
-            dated.append((path.stat().st_mtime, path))
-            break
+    for finder in finders():
+        for path in _readable(finder.files(None))[:1]:
+            dated.append((finder.look_at(path).modified, path))
     if not dated:
         raise ThresherError(
             "No session", "there is no session on this machine yet: `thresher demo` makes one."
         )
     return max(dated)[1]
+
+
+def _readable(files: list[Path]) -> list[Path]:
+    return [path for path in files if path.suffix != ".zst"]

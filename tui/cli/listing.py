@@ -15,7 +15,7 @@ from ..ages import age
 from ..figures import count
 from ..spans import Tone
 from . import output
-from .known import Known, codex_sessions, own_sessions
+from .known import Known, foreign_sessions, own_sessions
 from .tables import Cell, Column, table
 
 Json = Annotated[
@@ -30,9 +30,11 @@ def add_to(app: App) -> None:
 
 
 def sessions(*, json: Json = False) -> int:
-    """List the sessions of this machine, ours and Codex's, the one last active first."""
+    """List the sessions of this machine, of every agent, the one last active first."""
     found = sorted(
-        chain(own_sessions(), codex_sessions()), key=lambda each: (each.last, each.id), reverse=True
+        chain(own_sessions(), foreign_sessions()),
+        key=lambda each: (each.last, each.id),
+        reverse=True,
     )
     if json:
         for each in found:

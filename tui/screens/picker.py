@@ -35,7 +35,7 @@ thresher demo          watch an agent fill its context; needs no model
 thresher run "a task"  an agent at work in the folder you are in
 thresher open FILE     a session file of any agent that is known
 
-What thresher records appears here by itself, and so do the sessions of Codex."""
+What thresher records appears here by itself, and so do the sessions of Codex and Claude Code."""
 
 NO_MATCH = "No session has all these words. Esc clears the filter."
 

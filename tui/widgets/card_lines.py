@@ -26,8 +26,11 @@ _STATUS: dict[CardStatus, tuple[str, Tone]] = {
     CardStatus.ABORTED: ("!", Tone.THRESHOLD),
     CardStatus.EMPTY: ("✗", Tone.FAILED),
     CardStatus.FAILED: ("✗", Tone.FAILED),
+    CardStatus.UNANNOUNCED: ("!", Tone.THRESHOLD),
     CardStatus.BROKEN: ("✗", Tone.FAILED),
 }
+_CHANGED = (CardStatus.DONE, CardStatus.BROKEN, CardStatus.UNANNOUNCED)
+"""After these the context is another one."""
 
 
 def running(card: Card) -> bool:
@@ -43,6 +46,8 @@ def edge(card: Card) -> Tone:
 
 def counts(card: Card, *, words: bool) -> Line:
     """Items - removed, = kept, ~ rewritten, + inserted."""
+    if card.status is CardStatus.UNANNOUNCED and card.context_before is None:
+        return [span("what left is unknown" if words else "- ?", Tone.MUTED)]
     line: Line = []
     for glyph, number, word, tone in (
         ("-", card.removed, "removed", Tone.REMOVED),
@@ -61,6 +66,8 @@ def title_line(card: Card, cells: int, *, open: bool) -> Line:
     """Ordinal, trigger and stage; at the right the outcome and the time it took."""
     glyph, tone = _STATUS[card.status]
     name = f"compaction {card.ordinal}" if card.ordinal else "compaction"
+    if card.status is CardStatus.UNANNOUNCED:
+        name = "reduction"
     told = [str(card.trigger).replace("_", " "), cut(card.stage, 24)]
     left: Line = [
         span("▾ " if open else "▸ ", Tone.FAINT),
@@ -77,7 +84,7 @@ def title_line(card: Card, cells: int, *, open: bool) -> Line:
 
 def figures_lines(card: Card, cells: int) -> list[Line]:
     """The figures one under the other: tokens before -> after, then the counts in words."""
-    if card.status not in (CardStatus.DONE, CardStatus.BROKEN, CardStatus.PROPOSED):
+    if card.status not in (*_CHANGED, CardStatus.PROPOSED):
         return [figures_line(card, cells)]
     number, rest = _tokens(card)
     words = counts(card, words=True)
@@ -96,7 +103,7 @@ def figures_line(card: Card, cells: int) -> Line:
     if running(card) and not (card.removed or card.kept):
         policy = cut(card.policy, 24)
         return [span(f"{policy} decides what to keep" if policy else "deciding", Tone.MUTED)]
-    if card.status not in (CardStatus.DONE, CardStatus.BROKEN) and not running(card):
+    if card.status not in _CHANGED and not running(card):
         left: Line = [span("the context is unchanged", Tone.MUTED)]
         if card.failures:
             told = f"{figures.count(card.failures, 'failure')} in a row"

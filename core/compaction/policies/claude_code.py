@@ -43,19 +43,18 @@ What the recordings leave open, and what is done here:
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 
 from ...context import Context, Inserted, Replaced, Segment
-from ...items import CompactionSummary, FunctionCallOutput, Kind, Message
+from ...items import CompactionSummary, FunctionCallOutput, Message
 from ...models import Budget
 from ..policy import (
     Answer,
     Applied,
     Edit,
     Failure,
-    FailureKind,
     Files,
     Follow,
     Mark,
@@ -69,100 +68,21 @@ from ..policy import (
     Start,
     Step,
     Stored,
-    Summarise,
-    Summary,
     Trigger,
 )
 from ..summaries import written_out
 from .claude_code_parts import micro, texts
+from .claude_code_parts.full import Cut, cut_of, gap_of, summarised, typed_last
 from .claude_code_parts.limits import Figure, Limits, figure, limits
+from .claude_code_parts.params import ClaudeCodeParams
 from .claude_code_parts.reads import candidates
-from .claude_code_parts.rounds import boundary, estimate, rounds, rounds_since
+from .claude_code_parts.rounds import boundary, rounds_since
 
 MICRO, FULL, PERSIST = "microcompact", "compact", "persisted output"
 
 _FILES, _REFILLS = "claude_code_files", "claude_code_refills"
 _CHARS_PER_TOKEN = 8
 """Of a file that is too large no more than this is read to know it."""
-
-
-class ClaudeCodeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The constants of 2.1.197 (micro: of 2.0.76). Sizes are in tokens unless said otherwise."""
-
-    auto_compact_window: int | None = None
-    """Takes the place of the model's window and never enlarges it
-    (CLAUDE_CODE_AUTO_COMPACT_WINDOW)."""
-    pct_override: float | None = None
-    """Threshold as a percentage of the effective window; can only lower it
-    (CLAUDE_AUTOCOMPACT_PCT_OVERRIDE)."""
-    summary_reserve: int = 20_000
-    """Window - this is the effective window (measured; 32,000 in 1.0.128 and 2.0.76)."""
-    buffer: int = 13_000
-    """Effective window - this is the threshold (measured)."""
-    warning_margin: int = 20_000
-    """Threshold - this is the warning level (measured)."""
-    count_after: Literal["first", "last", "none"] = "first"
-    """What is estimated beside the last report: all after the first part of that response
-    (2.1.197), all after the response (2.1.70), or nothing (1.0.128, 2.0.76); measured on
-    preTokens."""
-    proactive: bool = True
-    """Check before every request. No: only after a refusal, as 2.1.197 without a window set."""
-    micro: bool = True
-    """Clear old tool results at the warning level."""
-    micro_keep: int = 40_000
-    """The newest results that fit into this stay (measured)."""
-    micro_min_saving: int = 20_000
-    """Less than this is not worth it (measured)."""
-    micro_to_file: bool = False
-    """Write what is cleared to files and leave their paths (2.1.12, 2.1.20)."""
-    keep_last_turn: bool = True
-    """The last assistant turn stays word for word (2.1.197)."""
-    keep_analysis: bool = False
-    """Leave the analysis in the summary (1.0.128, 2.0.76)."""
-    files_first: bool = False
-    """Restored files stand before the summary (up to 2.1.70)."""
-    transcript: bool = True
-    """Write the conversation to a file and name it in the summary."""
-    continue_after_manual: bool = True
-    """Tell the model to go on by itself also after a compaction by hand (2.1.197)."""
-    restore_files: int = 5
-    """Files that come back at most (measured)."""
-    restore_file_tokens: int = 5_000
-    """A larger file is only named (documented)."""
-    restore_total_tokens: int = 50_000
-    """All files together (third-party analysis)."""
-    cat_is_reading: bool = True
-    """`cat FILE` in a shell counts as reading it (2.1.197)."""
-    summary_max_output: int = 32_000
-    """Tokens of the summary at most (2.1.197; 20,000 up to 2.1.70)."""
-    summary_attempts: int = 3
-    """Summary requests, each smaller than the last, before giving up (measured)."""
-    thrash_refills: int = 3
-    """So many times in a row full again ends the turn (measured); 0: never, as in 1.0.128."""
-    thrash_rounds: int = 3
-    """Full again within fewer rounds than this (measured)."""
-    persist_above: int = 30_000
-    """Characters of an output above which it goes to a file (measured)."""
-    preview: int = 2_000
-    """Characters that stay of it, to the end of a line (measured)."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if not isinstance(value, bool | str) and value is not None and value < 0:
-                raise ValueError(f"{name} must not be negative, not {value}")
-        if self.pct_override is not None and not 0 < self.pct_override <= 100:
-            raise ValueError(f"pct_override must be above 0, at most 100, not {self.pct_override}")
-        if self.summary_attempts < 1:
-            raise ValueError("summary_attempts must be at least 1")
-
-
-class _Cut(NamedTuple):
-    """What is summarised: the items from `head` up to `end`; `starts` are the rounds in them."""
-
-    head: int
-    end: int
-    starts: tuple[int, ...]
 
 
 class ClaudeCode:
@@ -202,7 +122,7 @@ class ClaudeCode:
                 yield from self._full(situation, situation.context, words)
             case Moment.OVERFLOW:
                 words = f"The provider refused {len(situation.context)} items as too long."
-                if (gap := _gap(situation.refused_size, situation.refused_limit)) is not None:
+                if (gap := gap_of(situation.refused_size, situation.refused_limit)) is not None:
                     words = f"{words[:-1]}: {gap:,} tokens above its limit."
                 yield from self._full(situation, situation.context, words, gap)
             case _:
@@ -332,12 +252,12 @@ class ClaudeCode:
         refills: int = 0,
     ) -> Plan:
         p = self.params
-        cut = self._cut(situation, context, gap)
+        cut = cut_of(situation, context, gap, p.keep_last_turn)
         if cut is None:
             yield Skip(SkipKind.NO_OP, f"{words} Not enough messages to compact.", FULL)
             return
         yield Start(FULL, words)
-        written = yield from self._summary(situation, context, cut)
+        written = yield from summarised(situation, context, cut, p)
         if isinstance(written, Failure):
             yield Skip(SkipKind.FAILED, f"{words} No summary: {written.message}", FULL, written)
             return
@@ -348,7 +268,7 @@ class ClaudeCode:
         whole = texts.continued(body, archive, go_on)
         gone = context.span(entry.id for entry in context.entries[cut.head : cut.end])
         shown = [Inserted(message) for message in files]
-        answered = _typed_last(context, cut.end)
+        answered = typed_last(context, cut.end)
         segments: list[Segment] = [
             *context.keep(range(cut.head)),
             *(Inserted(item) for item in situation.fresh),
@@ -372,50 +292,6 @@ class ClaudeCode:
             drops_newest_user=True,
         )
 
-    def _cut(self, situation: Situation, context: Context, gap: int | None) -> _Cut | None:
-        """What to summarise, or None when that is not enough."""
-        items = context.items
-        head, starts = rounds(items)
-        end = len(items)
-        if not self.params.keep_last_turn:
-            return _Cut(head, end, starts) if starts else None
-        if len(starts) < 2:
-            refused = situation.moment is Moment.OVERFLOW
-            return _Cut(head, end, starts) if refused and end > head else None
-        kept = 1
-        while gap and kept < len(starts) - 1 and estimate(items[starts[-kept] :]) < gap:
-            kept += 1
-        return _Cut(head, starts[-kept], starts[:-kept])
-
-    def _summary(
-        self, situation: Situation, context: Context, cut: _Cut
-    ) -> Generator[Step, Answer, tuple[_Cut, Summary, str] | Failure]:
-        """Ask, with a smaller part after each refusal. Returns what was summarised in the end, the
-        answer and the text for the context."""
-        p, items = self.params, context.items
-        for attempt in range(1, p.summary_attempts + 1):
-            part = items[cut.head : cut.end]
-            answer = yield Summarise(
-                items=(*items[: cut.head], *texts.request(part, situation.focus)),
-                source=part,
-                focus=situation.focus,
-                max_output=p.summary_max_output,
-                own_retry=attempt < p.summary_attempts and len(cut.starts) > 1,
-            )
-            if isinstance(answer, Summary):
-                body = texts.summary_of(answer.text, p.keep_analysis)
-                if not body:
-                    empty = "The reply holds no summary."
-                    return Failure(FailureKind.EMPTY, empty, answer.attempts)
-                return cut, answer, body
-            if not isinstance(answer, Failure):
-                return Failure(FailureKind.PROVIDER, "There is no summary.")
-            last = attempt == p.summary_attempts or len(cut.starts) < 2
-            if answer.kind is not FailureKind.OVERFLOW or last:
-                return answer
-            cut = _smaller(context, cut, _gap(answer.used, answer.limit))
-        return Failure(FailureKind.OVERFLOW, "No attempt is left.")
-
     def _transcript(self, situation: Situation, context: Context) -> Generator[Step, Answer, str]:
         if not self.params.transcript:
             return ""
@@ -424,7 +300,7 @@ class ClaudeCode:
         return answer.path if isinstance(answer, Stored) else ""
 
     def _restored(
-        self, situation: Situation, context: Context, cut: _Cut
+        self, situation: Situation, context: Context, cut: Cut
     ) -> Generator[Step, Answer, tuple[list[Message], tuple[str, ...]]]:
         """The messages of the files that come back, and the paths of these files."""
         p = self.params
@@ -452,26 +328,4 @@ class ClaudeCode:
         return messages, tuple(path for path, _ in answer.contents)
 
 
-def _typed_last(context: Context, start: int) -> int:
-    """Where what the user typed last begins: files come before it, as in the recordings."""
-    at = len(context)
-    while at > start and context.entries[at - 1].kind is Kind.USER:
-        at -= 1
-    return at
-
-
-def _gap(used: int | None, limit: int | None) -> int | None:
-    """By how many tokens a request was too long, where the provider said so."""
-    return used - limit if used is not None and limit is not None and used > limit else None
-
-
-def _smaller(context: Context, cut: _Cut, gap: int | None) -> _Cut:
-    """The same without its newest rounds: as many as make up the gap, else half of them."""
-    count = len(cut.starts)
-    left = 0
-    if gap is not None:
-        left = count - 1
-        while left > 0 and estimate(context.items[cut.starts[left] : cut.end]) < gap:
-            left -= 1
-    left = left or count // 2
-    return _Cut(cut.head, cut.starts[left], cut.starts[:left])
+__all__ = ["ClaudeCode", "ClaudeCodeParams"]

@@ -137,6 +137,14 @@ def test_chat_calls_without_a_message_before_them_get_one_without_content() -> N
     assert messages[3]["content"] is None
 
 
+def test_chat_never_attaches_calls_to_a_summary() -> None:
+    summary = CompactionSummary("notes", role=Role.ASSISTANT)
+    said, called, _ = chat_messages((summary, CALL_A, OUT_A))
+    assert said == {"role": "assistant", "content": "notes"}
+    assert called["content"] is None
+    assert [call["id"] for call in called["tool_calls"]] == ["a"]
+
+
 def test_chat_puts_a_late_output_behind_its_call() -> None:
     messages = chat_messages((user("q"), CALL_A, CALL_B, OUT_B, user("note"), OUT_A))
     assert [m["role"] for m in messages] == ["user", "assistant", "tool", "tool", "user"]

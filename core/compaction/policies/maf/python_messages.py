@@ -12,6 +12,10 @@ Then results are tied to their calls: a result whose call id has exactly one ope
 belongs to that call's group, wherever it stands. With two open calls of one id it is not tied.
 A group's id is `group_` and the id of its first message; a message without an id gets
 `msg_<position>`. Excluded messages stay in the list; what goes to the model are the others.
+
+The whole list is divided each time. The framework redoes only its tail, and so, when late results
+of several calls are interleaved, splits an old group once a summary is inserted between them. What
+is sent is the same; the reason that a later strategy leaves on the excluded half may not be.
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ from typing import Any
 from thresher.core import events as e
 from thresher.core.agent.approvals import ApprovalRequest, Decision
 from thresher.core.agent.loop import Agent
+from thresher.core.compaction.policy import Mark
 from thresher.core.history import History
+from thresher.core.state import SessionState
 
 from .model import ConsoleModel, Feed
 from .opening import Marks, Opened, recount
@@ -110,6 +112,21 @@ class AgentActor:
             self.failed(error)
 
 
+class LiveMarks(Marks):
+    """The marks of an agent's own policy, which may come from the user's file; those of a policy
+    that was in force before, by its name."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self._agent = agent
+
+    def _ask(self, state: SessionState) -> tuple[Mark, ...]:
+        policy = self._agent.engine.policy
+        if state.budget is not None and state.policy == policy.name:
+            return policy.marks(state.budget)
+        return super()._ask(state)
+
+
 def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:
     """Show a session of our own agent. Must be called in the event loop that runs the agent.
 
@@ -120,7 +137,7 @@ def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:
     history.extend(session.history.records)
     actor = AgentActor(agent, asking)
     feed = Feed(session.bus.subscribe(), lambda position: session.history.records[position:])
-    model = ConsoleModel(history, actor=actor, feed=feed, marks_of=Marks())
+    model = ConsoleModel(history, actor=actor, feed=feed, marks_of=LiveMarks(agent))
 
     async def closing() -> None:
         await actor.finish()

@@ -171,9 +171,9 @@ class Marks:
     def _ask(self, state: SessionState) -> tuple[Mark, ...]:
         if state.budget is None or not state.policy:
             return ()
-        from thresher.core.compaction.policies.registry import make, policies
+        from thresher.core.compaction.policies.registry import make, names
 
-        if state.policy not in policies():
+        if state.policy not in names():
             return ()
         try:
             return make(state.policy, state.policy_params).marks(state.budget)

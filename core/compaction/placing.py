@@ -74,14 +74,14 @@ def legal_gap(
 ) -> int | None:
     """The gap nearest to the wanted one where the block breaks no rule that is kept without it;
     None where there is no such gap."""
-    faults = _faults(items, dialect)
+    known = faults(items, dialect)
     cuts = sorted(safe_cuts(items), key=lambda cut: (abs(cut - wanted), -cut))
     for cut in cuts[:_MOST_TRIES]:
-        found = _faults([*items[:cut], *block, *items[cut:]], dialect)
-        if found <= faults:
+        if faults([*items[:cut], *block, *items[cut:]], dialect) <= known:
             return cut
     return None
 
 
-def _faults(items: Sequence[Item], dialect: Dialect) -> Counter[tuple[str, str]]:
+def faults(items: Sequence[Item], dialect: Dialect) -> Counter[tuple[str, str]]:
+    """What is wrong with an order, by kind and call, and how often."""
     return Counter((fault.kind.value, fault.call_id) for fault in validate(items, dialect))

@@ -112,10 +112,9 @@ class Diff:
     def tokens(self, row: DiffRow) -> tuple[int | None, int | None]:
         """Tokens before and after; None where there is no entry on that side."""
         before, after = self.entries(row)
-        cost = self._state.costs.of
         return (
-            None if before is None else cost(before),
-            None if after is None else cost(after),
+            None if before is None else self._state.cost(before.id),
+            None if after is None else self._state.cost(after.id),
         )
 
     def item(self, row: DiffRow) -> Item:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .. import events as e
-from ..compaction.policies.registry import make, policies
+from ..compaction.policies.registry import make, names, policies
 from ..compaction.policy import Mark, Moment, Policy, Situation, SkipKind, Trigger
 from ..compaction.whatif import Ruling, rulings, situation_at
 from ..errors import ThresherError
@@ -253,10 +253,10 @@ def numbers(state: SessionState, card: Card | None = None) -> tuple[Number, ...]
     else:
         found.append(Number("usage", usage.total, _usage_source(state)))
         if state.since_usage:
-            words = f"{state.basis}, entries after that report"
+            words = f"{_basis(state)}, entries after that report"
             found.append(Number("since usage", state.since_usage, words))
     held = state.messages_tokens
-    found.append(Number("context", held.value, f"{held.basis}, messages only"))
+    found.append(Number("context", held.value, f"{_basis(state)}, messages only"))
     found += [
         Number(mark.name, mark.tokens, mark.source) for mark in marks_of(state, policy_of(state))
     ]
@@ -265,7 +265,7 @@ def numbers(state: SessionState, card: Card | None = None) -> tuple[Number, ...]
 
 def policy_of(state: SessionState) -> Policy | None:
     """The policy in force with its constants; None where it is not one of ours."""
-    if state.policy not in policies():
+    if state.policy not in names():
         return None
     try:
         return make(state.policy, state.policy_params)
@@ -312,6 +312,14 @@ def _usage_source(state: SessionState) -> str:
     if state.usage_estimated:
         return f"the program's own estimate{where}, whole request"
     return f"reported by the provider{where}, whole request"
+
+
+def _basis(state: SessionState) -> str:
+    """How our own figures come about, with the correction by the session's reports."""
+    ratio = state.correction.ratio
+    if state.basis is not Basis.ESTIMATED or ratio == 1:
+        return state.basis.value
+    return f"{state.basis} × {ratio:.2f} as the session's own reports suggest"
 
 
 def _usual(own: frozenset[Moment]) -> Moment:

@@ -102,11 +102,15 @@ def _head(report: Report) -> Iterator[str]:
 
 def _phases(report: Report) -> Iterator[str]:
     yield _section("Phases", "phases", "what was worked on between the compactions")
-    yield "<table><thead><tr><th></th><th>turns</th><th class='wide'>files</th>"
+    yield "<table class='phases'><thead><tr><th></th><th>turns</th><th class='wide'>files</th>"
     yield "<th class='num'>rounds</th><th class='num'>calls</th><th class='num'>tokens</th>"
     yield "<th>ended by</th></tr></thead><tbody>"
     for phase in report.phases:
-        turns = "<br>".join(_esc(turn.title or f"turn {turn.turn}") for turn in phase.turns)
+        turns = "".join(
+            f"<p{' class=muted' if turn.continued else ''}>"
+            f"{_esc(turn.title or f'turn {turn.turn}')}{' (goes on)' if turn.continued else ''}</p>"
+            for turn in phase.turns
+        )
         files = [_esc(file.path) for file in phase.files[:4]]
         if len(phase.files) > 4:
             files.append(f"<span class='muted'>and {len(phase.files) - 4:,} more</span>")

@@ -17,7 +17,7 @@ from .. import jsontext
 from ..context import Entry, EntryId
 from ..items import FunctionCall, FunctionCallOutput, Kind
 from ..state import SessionState
-from ..tokens import Tokens
+from ..tokens import Scope, Tokens
 from .naming import item_title, role_of, tool_of
 from .touches import Access, Touch, touches
 
@@ -96,9 +96,10 @@ class Inspection:
     def __init__(self, state: SessionState) -> None:
         self.state = state
         entries = state.context.entries
-        costs = [state.costs.of(entry) for entry in entries]
+        costs = [state.cost(entry.id) or 0 for entry in entries]
         total = sum(costs)
-        self.total: Tokens = state.messages_tokens
+        # The sum of the rows, so that a table adds up where estimates are rounded one by one.
+        self.total = Tokens(total, state.basis, Scope.MESSAGES)
         rows: list[Inspected] = []
         upto = 0
         for at, (entry, tokens) in enumerate(zip(entries, costs, strict=True)):

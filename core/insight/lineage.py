@@ -6,15 +6,16 @@ name their journal lines, so that a reader can look at each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 import msgspec
 
 from .. import events as e
-from ..context import Change, Context, EntryId
+from ..context import Context, EntryId
 from ..history import History
 from ..items import CompactionSummary, FunctionCallOutput
+from ..state import SessionState
 from ..views import Card, CardStatus, Fate
 from .naming import made_how
 
@@ -31,8 +32,10 @@ class StepKind(StrEnum):
     ABSORBED = "absorbed"
     """It left, and a summary speaks for it."""
     ROLLED_BACK = "rolled back"
+    UNDONE = "undone"
+    """The compaction that had made it was undone."""
     RESTORED = "restored"
-    """The same item came back under another id."""
+    """It came back: itself, or the same item under another id."""
     OUTSIDE = "outside"
     """It was recorded, but the model never saw it."""
     IN_CONTEXT = "in context"
@@ -74,18 +77,18 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """The lives of all entries of a session at one position. Made in one pass over the records."""
+    """The lives of all entries of a session at one position. Made by one replay of the records."""
 
     def __init__(self, history: History, position: int | None = None) -> None:
         end = len(history) if position is None else position
         self.state = history.state if end >= len(history) else history.at(end)
         self._done = [card for card in self.state.cards if card.status is CardStatus.DONE]
-        self._was: dict[EntryId, EntryId] = {
-            new: old for card in self._done for old, new in card.replaced_ids
-        }
+        self._was: dict[EntryId, EntryId] = {}
         self._caps: dict[EntryId, tuple[int, str]] = {}
-        self._left: dict[EntryId, int] = {}
-        self._returned: dict[EntryId, tuple[EntryId, int]] = {}
+        self._moves: dict[EntryId, list[Step]] = {}
+        """When an entry left the context, and when it came back."""
+        self._same: dict[EntryId, tuple[EntryId, int]] = {}
+        """What is the same item under another id: the id before, and the line of its return."""
         self._again: dict[EntryId, EntryId] = {}
         self._read(history, end)
 
@@ -123,25 +126,34 @@ class Lineage:
     # -- steps -----------------------------------------------------------------------------------
 
     def _steps(self, id: EntryId, *, first: bool) -> Iterator[Step]:
-        fate = self.state.fate(id)
         if first or id not in self._was:
             yield from self._beginning(id)
-        if fate.outside:
+        if self.state.fate(id).outside:
             yield Step(StepKind.OUTSIDE, id.line, id, "recorded, but the model never saw it")
             return
-        left = self._left.get(id)
-        for card in self._done:
-            if card.n > id.line and (left is None or card.n < left):
-                yield Step(StepKind.KEPT, card.n, id, f"kept by {_named(card)}", card.ordinal)
-        yield self._end(id, fate, left)
+        since, here = id.line, True
+        for move in self._moves.get(id, ()):
+            if here:
+                yield from self._kept(id, since, move.line)
+            yield move
+            since, here = move.line, move.kind is StepKind.RESTORED
+        if here:
+            end = max(self.state.position, id.line)
+            yield from self._kept(id, since, end + 1)
+            yield Step(StepKind.IN_CONTEXT, end, id, "in the context")
         if (again := self._again.get(id)) is not None:
             words = f"came back as {again}"
-            yield Step(StepKind.RESTORED, self._returned[again][1], id, words, other=again)
+            yield Step(StepKind.RESTORED, self._same[again][1], id, words, other=again)
+
+    def _kept(self, id: EntryId, since: int, until: int) -> Iterator[Step]:
+        for card in self._done:
+            if since < card.n < until:
+                yield Step(StepKind.KEPT, card.n, id, f"kept by {_named(card)}", card.ordinal)
 
     def _beginning(self, id: EntryId) -> Iterator[Step]:
         entry = self.state.known[id]
-        if id in self._returned:
-            old, line = self._returned[id]
+        if id in self._same:
+            old, line = self._same[id]
             words = f"came back at #{line} as what {old} was"
             yield Step(StepKind.CREATED, line, id, words, other=old)
         elif entry.made_by:
@@ -155,22 +167,6 @@ class Lineage:
         if id in self._caps:
             line, words = self._caps[id]
             yield Step(StepKind.CAPPED, line, id, words)
-
-    def _end(self, id: EntryId, fate: Fate, left: int | None) -> Step:
-        line = left if left is not None else max(self.state.position, id.line)
-        ordinal = fate.removed_by
-        name = self._card_name(ordinal)
-        if fate.rolled_back:
-            return Step(StepKind.ROLLED_BACK, line, id, f"taken back at #{line}")
-        if fate.became is not None:
-            words = f"rewritten by {name} into {fate.became}"
-            return Step(StepKind.REWRITTEN, line, id, words, ordinal, fate.became)
-        if fate.summary is not None:
-            words = f"absorbed by {name} into summary {fate.summary}"
-            return Step(StepKind.ABSORBED, line, id, words, ordinal, fate.summary)
-        if ordinal:
-            return Step(StepKind.REMOVED, line, id, f"removed by {name}", ordinal)
-        return Step(StepKind.IN_CONTEXT, line, id, "in the context")
 
     def _seen(self, last: EntryId, summaries: tuple[EntryId, ...]) -> str:
         context = self.state.context
@@ -189,10 +185,9 @@ class Lineage:
     def _forms(self, id: EntryId) -> tuple[EntryId, ...]:
         if id not in self.state.known:
             raise KeyError(str(id))
-        first = id
-        while (old := self._was.get(first)) is not None:
-            first = old
-        forms = [first]
+        forms = [id]
+        while (old := self._was.get(forms[0])) is not None:
+            forms.insert(0, old)
         while (new := self.state.fate(forms[-1]).became) is not None:
             forms.append(new)
         return tuple(forms)
@@ -217,12 +212,15 @@ class Lineage:
     # -- the one pass ----------------------------------------------------------------------------
 
     def _read(self, history: History, end: int) -> None:
-        for card in self._done:
-            for id in (*card.removed_ids, *(old for old, _ in card.replaced_ids)):
-                self._left[id] = card.n
+        replay = SessionState()
         finished: dict[str, tuple[int, e.ToolFinished]] = {}
         note: tuple[int, str] | None = None
-        for at, record in enumerate(history.records[:end]):
+        for record in history.records[:end]:
+            edits = bool(getattr(record.event, "segments", ()))
+            before = replay.context if edits else None
+            replay.apply(record)
+            if before is not None:
+                self._edited(record, before, replay)
             match record.event:
                 case e.ToolFinished() as event:
                     finished[event.call_id] = (record.n, event)
@@ -233,40 +231,56 @@ class Lineage:
                     if (cap := _cap(id, item, note, finished)) is not None:
                         self._caps[id] = cap
                     note = None
-                case e.HistoryCompacted():
-                    pass
-                case event if getattr(event, "segments", None):
-                    self._edited(history, at, record)
                 case _:
                     pass
 
-    def _edited(self, history: History, at: int, record: e.Record) -> None:
-        """An edit that is no compaction: a rollback, an undo, a restored entry."""
-        before = history.at(at).context
-        change = _change(before, record)
-        if change is None:
+    def _edited(self, record: e.Record, before: Context, replay: SessionState) -> None:
+        """What an edit took out, brought back and made, whoever made it."""
+        after = replay.context
+        for id in before.ids:
+            if after.place(id) is None:
+                self._move(_left(id, record.n, replay.fate(id), self._card_name))
+        new = [id for id in after.ids if before.place(id) is None]
+        for id in new:
+            if id.line != record.n:
+                words = f"restored at #{record.n}"
+                self._move(Step(StepKind.RESTORED, record.n, id, words))
+        card = replay.cards[-1] if replay.cards else None
+        if isinstance(record.event, e.HistoryCompacted) and card is not None and card.n == record.n:
+            self._was |= {made: old for old, made in card.replaced_ids}
+        else:
+            self._find_again([id for id in new if id.line == record.n], after, replay)
+
+    def _find_again(self, new: list[EntryId], after: Context, replay: SessionState) -> None:
+        """Entries that an edit made anew although they were known: the same item, another id."""
+        if not new:
             return
-        for id in change.removed:
-            self._left.setdefault(id, record.n)
-        here = set(before.ids)
-        gone = {
-            known.item: known.id
-            for known in self.state.known.values()
-            if known.id.line < record.n and known.id not in here
-        }
-        for id in change.inserted:
-            entry = change.after.get(id)
-            old = gone.get(entry.item) if entry is not None else None
+        gone = {entry.item: id for id, entry in replay.known.items() if after.place(id) is None}
+        for id in new:
+            old = gone.get(replay.known[id].item)
             if old is not None:
-                self._returned[id] = (old, record.n)
+                self._same[id] = (old, id.line)
                 self._again[old] = id
 
+    def _move(self, step: Step) -> None:
+        self._moves.setdefault(step.id, []).append(step)
 
-def _change(before: Context, record: e.Record) -> Change | None:
-    try:
-        return before.apply(getattr(record.event, "segments", ()), record.n, 0)
-    except ValueError:
-        return None  # the state has said that the record does not fit
+
+def _left(id: EntryId, line: int, fate: Fate, name: Callable[[int], str]) -> Step:
+    """How an entry left, by the fate that the state gives it at that line."""
+    ordinal = fate.removed_by
+    if fate.rolled_back:
+        return Step(StepKind.ROLLED_BACK, line, id, f"taken back at #{line}")
+    if fate.became is not None:
+        words = f"rewritten by {name(ordinal)} into {fate.became}"
+        return Step(StepKind.REWRITTEN, line, id, words, ordinal, fate.became)
+    if fate.summary is not None:
+        words = f"absorbed by {name(ordinal)} into summary {fate.summary}"
+        return Step(StepKind.ABSORBED, line, id, words, ordinal, fate.summary)
+    if ordinal:
+        return Step(StepKind.REMOVED, line, id, f"removed by {name(ordinal)}", ordinal)
+    kind = StepKind.UNDONE if fate.undone else StepKind.REMOVED
+    return Step(kind, line, id, fate.words(), fate.undone, fate.gave_way)
 
 
 def _cap(

@@ -73,7 +73,8 @@ def item_title(state: SessionState, item: Item) -> str:
         case Reasoning():
             return _short(f"reasoning: {first_line(item.summary) or '(sealed)'}")
         case CompactionSummary():
-            return _short(f"summary: {first_line(item.content) or '(sealed)'}")
+            said = first_line(item.content).lstrip("#*- ")
+            return _short(f"summary: {said or '(sealed)'}")
         case OtherItem():
             return _short(f"{item.type}: {first_line(item.text)}")
 

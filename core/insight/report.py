@@ -218,7 +218,7 @@ def redacted(history: History, redactor: Redactor) -> History:
 
 def _redacted(record: e.Record, redactor: Redactor) -> e.Record:
     event = record.event
-    if isinstance(event, e.HistoryCompacted) and event.digest:
+    if isinstance(event, e.HistoryCompacted | e.HistoryRestored) and event.digest:
         # The digest is that of the unredacted context, and has been compared already.
         record = msgspec.structs.replace(record, event=msgspec.structs.replace(event, digest=""))
     line = e.encode(record).decode()
@@ -293,7 +293,8 @@ def _compaction(
 ) -> CompactionPart:
     state = shown.state
     clean = state.card_of(card.ordinal) or card
-    diff = compaction_diff(clean, state)
+    # By the estimates of that moment, which the session's later reports may have corrected.
+    diff = compaction_diff(clean, shown.at(shown.position_of(card.n) - 1))
     why = why_now(history, card, others=of <= MOST_EXPLAINED)
     return CompactionPart(
         ordinal=card.ordinal,

@@ -82,7 +82,7 @@ class SummaryDiff(msgspec.Struct, frozen=True):
 def summary_diffs(state: SessionState) -> tuple[SummaryDiff, ...]:
     """Every summary of the session against the one before it, in order.
 
-    Summaries that were taken back by a rollback are no predecessors; sealed ones cannot be read.
+    Summaries that were taken back (a rollback, an undo) are left out; sealed ones cannot be read.
     """
     return compare_all(
         (card.ordinal, card.summary)
@@ -216,4 +216,4 @@ def _kind(key: str, had: set[str], has: set[str], rows: Sequence[FactRow]) -> Fa
 
 
 def _taken_back(card: Card, state: SessionState) -> bool:
-    return any(state.fate(id).rolled_back for id in card.inserted_ids)
+    return bool(card.undone) or any(state.fate(id).rolled_back for id in card.inserted_ids)

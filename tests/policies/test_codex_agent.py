@@ -171,6 +171,7 @@ async def test_taken_up_with_a_smaller_model_the_one_before_writes_the_summary(
             (event,) = [
                 r.event for r in session.history.records if isinstance(r.event, e.HistoryCompacted)
             ]
+            await setup.gateway.aclose()
             assert event.reason.startswith("model_downshift in pre_turn: large (usable 19,000)")
 
 

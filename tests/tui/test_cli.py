@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import thresher.core
+from thresher.core.compaction.policies.registry import names
 from thresher.tui.cli import listing, main, make_app
 
 from ..command_line import ROOT, Ran, codex_session, environment, program, run, run_apart
@@ -312,3 +313,12 @@ def test_main_takes_the_arguments_of_the_process(
     monkeypatch.setattr(sys, "argv", ["thresher", "policies"])
     assert main() == 0
     assert "teaching" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_constant_of_every_policy_says_what_it_means(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (record,) = run(capsys, "policies", name, "--json").records
+    assert record["rule"]
+    assert [param["name"] for param in record["params"] if not param["meaning"]] == []

@@ -39,6 +39,7 @@ def settings_on_record(path: Path) -> SessionState:
 
 def as_before(settings: Settings, state: SessionState, given: dict[str, Any]) -> Settings:
     """The settings with what the session says in place of what no flag does."""
+    from thresher.core.compaction.policies import custom
     from thresher.core.config import Wire
 
     model, chosen = settings.model, settings.compaction
@@ -50,6 +51,13 @@ def as_before(settings: Settings, state: SessionState, given: dict[str, Any]) ->
     if model.wire is Wire.OFFLINE and model.window is None:
         model = msgspec.structs.replace(model, window=window)
     if given.get("compaction.policy") is None and state.policy:
+        if custom.is_custom(state.policy):
+            # What is named in a file is never run by itself, not even in a file of our own.
+            raise ThresherError(
+                "Policy not loaded",
+                f"the session ran with a policy from a Python file: give --policy {state.policy} "
+                "to run that file again, or the name of another policy.",
+            )
         flags = {
             name.rpartition(".")[2]: value
             for name, value in given.items()

@@ -157,9 +157,13 @@ def policies(name: str | None = None, /, *, json: Json = False) -> int:
     name
         A policy's name, as you would give it to --policy.
     """
+    from thresher.core.compaction.policies import custom
+    from thresher.core.compaction.policies.registry import make
     from thresher.core.compaction.policies.registry import policies as known
 
     classes = known()
+    if name is not None and custom.is_custom(name):
+        classes = {name: type(make(name))}
     if name is None:
         _list_policies(classes, json)
         return 0
@@ -243,7 +247,16 @@ def _policy_record(name: str, policy: type[Policy]) -> dict[str, Any]:
 
 
 def _meanings(params: type) -> dict[str, str]:
-    """The text under each field of the constants, where its author wrote one."""
+    """The text under each field of the constants, where its author wrote one; what a class says
+    comes before what the classes it is made from say."""
+    told: dict[str, str] = {}
+    for owner in reversed(params.__mro__):
+        if owner not in (object, msgspec.Struct):
+            told |= _own_meanings(owner)
+    return told
+
+
+def _own_meanings(params: type) -> dict[str, str]:
     import ast
     import textwrap
 

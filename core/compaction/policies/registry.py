@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -10,17 +11,6 @@ import msgspec
 from ...errors import ThresherError
 from ..policy import Policy
 from . import custom
-from .claude_code import ClaudeCode
-from .codex.local import Codex
-from .codex.remote import CodexRemote
-from .codex.token_budget import CodexTokenBudget
-from .harnessx import HarnessX
-from .keep_all import KeepAll
-from .maf_dotnet import MafDotnet
-from .maf_python import MafPython
-from .opencode_v1 import OpenCodeV1
-from .opencode_v2 import OpenCodeV2
-from .teaching import Teaching
 
 
 class _Registered(Policy, Protocol):
@@ -31,24 +21,30 @@ class _Registered(Policy, Protocol):
     def __init__(self, params: Any = None) -> None: ...
 
 
-_POLICIES: tuple[type[_Registered], ...] = (
-    Teaching,
-    KeepAll,
-    Codex,
-    CodexRemote,
-    CodexTokenBudget,
-    HarnessX,
-    ClaudeCode,
-    MafDotnet,
-    MafPython,
-    OpenCodeV1,
-    OpenCodeV2,
-)
+_PLACES: Mapping[str, str] = {
+    "teaching": "teaching:Teaching",
+    "keep-all": "keep_all:KeepAll",
+    "codex": "codex.local:Codex",
+    "codex-remote": "codex.remote:CodexRemote",
+    "codex-token-budget": "codex.token_budget:CodexTokenBudget",
+    "harnessx": "harnessx:HarnessX",
+    "claude-code": "claude_code:ClaudeCode",
+    "maf-dotnet": "maf_dotnet:MafDotnet",
+    "maf-python": "maf_python:MafPython",
+    "opencode-v1": "opencode_v1:OpenCodeV1",
+    "opencode-v2": "opencode_v2:OpenCodeV2",
+}
+"""Module and class of each, loaded when they are asked for: a session runs one of them."""
 
 
 def policies() -> dict[str, type[Policy]]:
     """The classes of all policies by name, in the order in which they are listed."""
-    return {policy.name: policy for policy in _POLICIES}
+    return {name: _find(name) for name in _PLACES}
+
+
+def names() -> tuple[str, ...]:
+    """The names alone, without loading anything."""
+    return tuple(_PLACES)
 
 
 def params_type(name: str) -> type[msgspec.Struct]:
@@ -76,8 +72,10 @@ def make(name: str, params: Mapping[str, Any] | None = None) -> Policy:
 
 
 def _find(name: str) -> type[_Registered]:
-    for policy in _POLICIES:
-        if policy.name == name:
-            return policy
-    names = ", ".join(policy.name for policy in _POLICIES)
-    raise ThresherError("Unknown policy", f"There is no policy {name!r}. There are: {names}.")
+    place = _PLACES.get(name)
+    if place is None:
+        known = ", ".join(_PLACES)
+        raise ThresherError("Unknown policy", f"There is no policy {name!r}. There are: {known}.")
+    module, _, policy = place.partition(":")
+    found: type[_Registered] = getattr(import_module(f".{module}", __package__), policy)
+    return found

@@ -73,3 +73,66 @@ def result(content: Any) -> str:
     while (shorter := REMINDER.sub("", text)) != text:
         text = shorter
     return text.strip()
+
+
+def by_the_rules(records: list[dict[str, Any]], leaf: str, limit: int) -> list[int]:
+    """The lines that make the context, by the rules as the format's notes state them: written down
+    a second time, on whole records and without anything of the reader."""
+    known: dict[str, int] = {}
+    parents: dict[str, str | None] = {}
+    boundary = None
+    for at, record in enumerate(records[:limit]):
+        if (uuid := record.get("uuid")) and uuid not in known:
+            known[uuid] = at
+            parents[uuid] = record.get("parentUuid")
+            if record.get("subtype") == "compact_boundary":
+                boundary = at
+    preserved: set[str] = set()
+    if boundary is not None:
+        metadata = records[boundary]["compactMetadata"]
+        segment = metadata.get("preservedSegment") or {}
+        if (head := segment.get("headUuid")) in known:
+            anchor, tail = segment["anchorUuid"], segment["tailUuid"]
+            preserved = set(metadata["preservedMessages"]["allUuids"])
+            for uuid, parent in list(parents.items()):
+                if parent == anchor and uuid not in preserved:
+                    parents[uuid] = tail
+            parents[head] = anchor
+    way: list[str] = []
+    at_uuid: str | None = leaf
+    while at_uuid is not None:
+        way.insert(0, at_uuid)
+        at_uuid = parents.get(at_uuid)
+
+    def still_there(uuid: str) -> bool:
+        return boundary is None or known[uuid] >= boundary or uuid in preserved
+
+    way = [uuid for uuid in way if still_there(uuid)]
+    families = {response(records[known[uuid]]) for uuid in way} - {""}
+    chosen = set(way)
+    chosen |= {u for u, at in known.items() if response(records[at]) in families and still_there(u)}
+    for uuid, at in known.items():
+        parent = records[at].get("parentUuid")
+        if parent in chosen and response(records[known[parent]]) and has_result(records[at]):
+            chosen |= {uuid} if still_there(uuid) else set()
+    return sorted(known[uuid] for uuid in chosen)
+
+
+def response(record: dict[str, Any]) -> str:
+    if record["type"] != "assistant" or record.get("isApiErrorMessage"):
+        return ""
+    return str(record["message"]["id"])
+
+
+def has_result(record: dict[str, Any]) -> bool:
+    content = record.get("message", {}).get("content")
+    return isinstance(content, list) and any(each["type"] == "tool_result" for each in content)
+
+
+def first_lines(name: str) -> dict[int, int]:
+    """The line of the first record of each response, by the number of the recorded request."""
+    found: dict[int, int] = {}
+    for at, record in enumerate(lines(name)):
+        if record["type"] == "assistant" and "requestId" in record:
+            found.setdefault(int(record["requestId"][-5:]), at)
+    return found

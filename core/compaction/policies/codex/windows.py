@@ -26,7 +26,7 @@ class Window(msgspec.Struct, frozen=True):
     @property
     def memory(self) -> dict[str, Any]:
         """The form in which it is remembered."""
-        return msgspec.to_builtins(self)  # type: ignore[no-any-return]  # typed as Any
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 def current(situation: Situation) -> Window:

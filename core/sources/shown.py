@@ -31,8 +31,13 @@ class Edit(NamedTuple):
     n: int
     segments: tuple[Segment, ...]
     change: Change
-    before: int
+    before_entries: tuple[Entry, ...]
     removed_ids: str
+
+    @property
+    def before(self) -> int:
+        """The number of entries before."""
+        return len(self.before_entries)
 
     @property
     def nothing(self) -> bool:
@@ -87,7 +92,7 @@ class Shown:
             for entry, piece in zip(change.after, target, strict=True)
         ]
         self._items = {each.key: each.item for each in self.held}
-        return Edit(n, tuple(segments), change, len(context), removed)
+        return Edit(n, tuple(segments), change, context.entries, removed)
 
 
 def _segments(

@@ -552,10 +552,10 @@ class SessionState:
             change = self.context.apply(event.segments, record.n, 0, self.known)
         except (SegmentError, ValueError) as fault:
             return self._problem(record, f"the restored entries do not fit the context: {fault}")
-        came_back = {self.fate(id).became: id for id in change.restored}
         self._enter(change.after)
         for id in change.removed:
-            gave_way = None if event.undone else came_back.get(id)
+            # What leaves for a single entry is the rewritten form whose place it takes.
+            gave_way = None if event.undone else next(iter(change.restored), None)
             self.fates[id] = Fate(undone=event.undone, gave_way=gave_way)
         for id in change.restored:
             self.fates.pop(id, None)

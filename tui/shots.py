@@ -24,11 +24,15 @@ from pathlib import Path
 from thresher.core import events as e
 from thresher.core.history import History
 
+from .gallery import draw_gallery
 from .opening import CachedCost, Marks, Opened, tail_of
 
 FOLDER = Path("screenshots")
 SESSIONS = FOLDER / "sessions"
 """Recorded sessions, packed with gzip; its README says how each was recorded."""
+
+GALLERY = FOLDER / "policies.svg"
+"""The cards of every policy, from the demos in SESSIONS/policies."""
 
 DEMO, CODEX, CODEX_TURNS = "demo", "codex-two-mid-turn", "codex-pre-turn-twice"
 
@@ -246,6 +250,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 scene.file.write_text(svg, encoding="utf-8")
             elif not scene.file.is_file() or scene.file.read_text(encoding="utf-8") != svg:
                 stale.append(scene.file)
+    if not options.names or GALLERY.stem in options.names:
+        svg = stable(asyncio.run(draw_gallery(SESSIONS / "policies")))
+        if not options.check:
+            GALLERY.write_text(svg, encoding="utf-8")
+        elif not GALLERY.is_file() or GALLERY.read_text(encoding="utf-8") != svg:
+            stale.append(GALLERY)
     for file in stale:
         sys.stderr.write(f"{file} is not what the screen looks like now\n")
     return 1 if stale else 0

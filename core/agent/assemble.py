@@ -17,6 +17,7 @@ from ..compaction.policy import Moment, Policy
 from ..compaction.store import FileStore
 from ..compaction.summariser import GatewaySummariser, OfflineSummariser, Summariser
 from ..config import Settings
+from ..debug.debugger import Debugger
 from ..gateways.base import EndpointLimits, Gateway
 from ..gateways.make import make_gateway, model_name
 from ..items import Message, Role
@@ -181,6 +182,9 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
         tools=tools,
         settings=setup.loop,
     )
+    if not subagent:
+        agent.debugger = Debugger(session, size=lambda: agent.size)
+        engine.set_gate(agent.debugger)
     agent.prepare = _Preparation(setup, agent, measure)
     return agent
 

@@ -10,17 +10,26 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
 from .. import events as e
 from ..compaction.engine import Engine, Verdict
+from ..compaction.policies import registry
 from ..compaction.policy import Follow, Measure, Moment, RequestShape, ToolSchema, Trigger
+from ..context import EntryId
+from ..debug.debugger import Debugger
+from ..debug.restore import Preview, preview_restore, preview_undo
+from ..errors import ThresherError
+from ..events import Outcome
 from ..gateways.base import ErrorKind, GatewayError, ModelReply, StopReason
 from ..items import FunctionCall, Message, Role, assistant, system, user
 from ..models import Budget
 from ..sessions.session import Session
-from .asking import Asker
+from ..tokens import Tokens
+from ..validate import ViolationKind, validate
+from .asking import Asker, request_size
 from .calls import Batch
 from .delegate import COMPACT, CompactTool
 from .guard import RepeatGuard
@@ -43,6 +52,9 @@ class LoopSettings(msgspec.Struct, frozen=True):
     max_rounds: int = 50
     max_output: int | None = None
     overflow_recoveries: int = 1
+
+
+_FAILURES = (Outcome.FAILED, Outcome.EMPTY)
 
 
 class StopTurn(Exception):
@@ -75,6 +87,8 @@ class Agent:
     """Awaited before the first work: loads what must not delay the first screen."""
     changed_from: tuple[str, Budget | None] | None = None
     """The model and budget that the session worked with before, until the policy was asked."""
+    debugger: Debugger | None = None
+    """Holds the agent at breakpoints, when somebody attends to it."""
     _task: asyncio.Task[object] | None = field(default=None, init=False)
     _interrupted: bool = field(default=False, init=False)
     _focus: str | None = field(default=None, init=False)
@@ -140,6 +154,47 @@ class Agent:
         self._task.cancel()
         return True
 
+    # -- the debugger --------------------------------------------------------------------------
+
+    @property
+    def size(self) -> Tokens:
+        """The whole request as it would be sent now, in the measure's own basis."""
+        return request_size(self.measure, self.shape, self.session.state.context.items)
+
+    def set_policy(self, name: str, params: Mapping[str, Any] | None = None) -> None:
+        """Another policy from the next moment on. Raises ThresherError for what there is not."""
+        self.engine.set_policy(registry.make(name, params or {}))
+
+    def undo(self) -> Preview:
+        """Take the newest compaction back: idle, or at a stop. Raises ThresherError."""
+        self._require_still()
+        return self._restored(preview_undo(self.session.state))
+
+    def restore(self, id: EntryId) -> Preview:
+        """Bring one entry back into the context: idle, or at a stop. Raises ThresherError."""
+        self._require_still()
+        return self._restored(preview_restore(self.session.state, id, self.asker.dialect))
+
+    def _restored(self, preview: Preview) -> Preview:
+        self.session.emit(preview.event())
+        # What was judged of the compactions of this turn is about another context.
+        self.engine.new_turn()
+        if self.debugger is not None:
+            self.debugger.context_changed()
+        return preview
+
+    def _require_still(self) -> None:
+        held = self.debugger is not None and self.debugger.stop is not None
+        if self.busy and not held:
+            raise ThresherError(
+                "Agent at work", "the history can be changed when it is idle or stopped: stop it."
+            )
+        faults = validate(self.session.state.context.items, self.asker.dialect)
+        if self.busy and any(f.kind is ViolationKind.CALL_WITHOUT_OUTPUT for f in faults):
+            raise ThresherError(
+                "A tool call is open", "its output comes first: step to the end of the round."
+            )
+
     # -- the turn ------------------------------------------------------------------------------
 
     async def _turn(self, turn: int, text: str) -> None:
@@ -165,10 +220,13 @@ class Agent:
                 self.session.emit(e.ItemAppended(item=item, turn=turn, round=round))
             calls = tuple(item for item in reply.items if isinstance(item, FunctionCall))
             if not calls:
+                if self.debugger is not None:
+                    await self.debugger.after_round()
                 if await self._ended(reply.stop):
                     return
                 continue
             await self.batch.run(calls, turn=turn, round=round, shape=self.shape, model=self.model)
+            await self._looked_at(calls)
             if word := guard.see(calls):
                 self.session.emit(e.ErrorRaised(kind="loop", message=word, where=f"turn {turn}"))
                 if guard.exhausted:
@@ -178,6 +236,8 @@ class Agent:
                         item=Message(Role.USER, word, synthetic=True), turn=turn, round=round
                     )
                 )
+            if self.debugger is not None:
+                await self.debugger.after_round()
             await self._after_round(calls)
         raise StopTurn(
             TurnOutcome.LIMIT,
@@ -201,6 +261,7 @@ class Agent:
             except GatewayError as error:
                 if error.kind is not ErrorKind.OVERFLOW:
                     self._report(error)
+                    await self._failing(error.msg)
                     raise StopTurn(TurnOutcome.FAILED, error.msg) from error
                 self.session.emit(
                     e.ContextOverflowed(
@@ -210,11 +271,15 @@ class Agent:
                         request=self.session.state.requests,
                     )
                 )
+                if self.debugger is not None:
+                    await self.debugger.on_overflow(error.msg)
                 if recoveries >= self.settings.overflow_recoveries:
                     raise StopTurn(TurnOutcome.FAILED, self._too_large()) from error
                 recoveries += 1
                 verdict = await self._offer(Moment.OVERFLOW, Trigger.OVERFLOW)
                 if not verdict.compacted:
+                    if verdict.outcome not in _FAILURES:
+                        await self._failing(self._too_large())
                     raise StopTurn(TurnOutcome.FAILED, self._too_large()) from error
 
     async def _ended(self, stop: StopReason) -> bool:
@@ -258,10 +323,28 @@ class Agent:
             previous_model=previous_model,
             previous_budget=previous_budget,
         )
+        if verdict.outcome in _FAILURES:
+            await self._failing(verdict.reason)
         if verdict.follow is Follow.WAIT and moment is not Moment.MANUAL:
             outcome = TurnOutcome.COMPLETED if verdict.compacted else TurnOutcome.FAILED
             raise StopTurn(outcome, verdict.reason)
         return verdict
+
+    async def _looked_at(self, calls: tuple[FunctionCall, ...]) -> None:
+        if self.debugger is None:
+            return
+        state = self.session.state
+        sizes: list[tuple[EntryId, str, int]] = []
+        for call in calls:
+            run = state.run_of(call.call_id)
+            entry = state.known.get(run.output) if run is not None and run.output else None
+            if entry is not None:
+                sizes.append((entry.id, call.name, self.measure.item(entry.item)))
+        await self.debugger.after_outputs(sizes)
+
+    async def _failing(self, reason: str) -> None:
+        if self.debugger is not None:
+            await self.debugger.on_failure(reason)
 
     # -- endings -------------------------------------------------------------------------------
 

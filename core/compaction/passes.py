@@ -83,8 +83,8 @@ class Pass:
         self._plan = policy.plan(situation)
         self._answers: list[Answer] = []
         """What the plan was answered so far: with these, a fresh one comes to the same place."""
-        self._chosen = False
-        """The user chose another policy for this pass."""
+        self._in_force = policy.name
+        self._asked_at = situation.moment
 
     async def run(self) -> Verdict:
         """Drive the plan to its end. A cancellation is recorded and goes on."""
@@ -214,7 +214,6 @@ class Pass:
             )
         self._context = state.context
         if again.policy is not None:
-            self._chosen = self._chosen or again.policy is not self.policy
             self.policy = again.policy
         self.situation = situation
         self._tell.turn_to(self.policy.name, situation)
@@ -239,7 +238,7 @@ class Pass:
         if failure is not None and failure.kind is FailureKind.REFUSED and not tell.open:
             # The engine refused the ask itself, and has said so.
             return
-        if not self._chosen:
+        if not self._turned:
             tell.follow(skip.follow)
         match skip.kind:
             case SkipKind.NOT_DUE if not tell.open:
@@ -280,9 +279,11 @@ class Pass:
         self._tell.stage = edit.stage
         if self._superseded():
             return self._refused("superseded")
-        if self._chosen:
-            # What is to follow and to be remembered is the affair of the policy in force.
-            edit = msgspec.structs.replace(edit, follow=Follow.GO_ON, memory={})
+        if self._turned:
+            # What follows is the affair of the policy in force, at the moment it was asked at.
+            edit = msgspec.structs.replace(edit, follow=Follow.GO_ON)
+        if self.policy.name != self._in_force:
+            edit = msgspec.structs.replace(edit, memory={})
         checked = self._check(edit)
         if isinstance(checked, Refused):
             return checked
@@ -293,6 +294,13 @@ class Pass:
                 return through
             checked = through
         return self._commit(checked)
+
+    @property
+    def _turned(self) -> bool:
+        """The user chose another policy for this pass, or another moment came of that."""
+        return (
+            self.policy.name != self._in_force or self.situation.moment is not self._asked_at
+        )
 
     def _superseded(self) -> bool:
         if self._recorder.state.context == self._context:

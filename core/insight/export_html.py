@@ -103,7 +103,7 @@ def _head(report: Report) -> Iterator[str]:
 def _phases(report: Report) -> Iterator[str]:
     yield _section("Phases", "phases", "what was worked on between the compactions")
     yield "<table class='phases'><thead><tr><th></th><th>turns</th><th class='wide'>files</th>"
-    yield "<th class='num'>rounds</th><th class='num'>calls</th><th class='num'>tokens</th>"
+    yield "<th class='num wide'>rounds</th><th class='num wide'>calls</th><th class='num'>tokens</th>"
     yield "<th>ended by</th></tr></thead><tbody>"
     for phase in report.phases:
         turns = "".join(
@@ -118,8 +118,8 @@ def _phases(report: Report) -> Iterator[str]:
         tokens = f"{_number(phase.start)} → {_number(phase.end)}"
         yield (
             f"<tr><td class='num'>{phase.number}</td><td>{turns}</td>"
-            f"<td class='wide'>{'<br>'.join(files)}</td><td class='num'>{phase.rounds:,}</td>"
-            f"<td class='num'>{phase.calls:,}</td><td class='num'>{tokens}</td>"
+            f"<td class='wide'>{'<br>'.join(files)}</td><td class='num wide'>{phase.rounds:,}</td>"
+            f"<td class='num wide'>{phase.calls:,}</td><td class='num'>{tokens}</td>"
             f"<td>{ends or 'the end'}</td></tr>"
         )
     yield "</tbody></table></section>"
@@ -345,7 +345,7 @@ def _context(report: Report) -> Iterator[str]:
     yield "<th class='num'>up to here</th><th class='wide'>share</th></tr></thead><tbody>"
     for row in report.context:
         yield (
-            f"<tr><td class='id'>{_esc(row.id)}</td><td class='muted'>{_esc(row.role)}</td>"
+            f"<tr><td class='id'>{_esc(row.id)}</td><td class='role'>{_esc(row.role)}</td>"
             f"<td>{_esc(row.title)}</td><td class='num'>{row.tokens:,}</td>"
             f"<td class='num'>{row.cumulative:.0%}</td><td class='share wide'>"
             f'<span class="meter {row.role}" style="width:{row.share:.1%}"></span></td></tr>'

@@ -127,7 +127,7 @@ def aged(fact: FactRow) -> str:
         return f"was there since compaction {fact.since}"
     if fact.age == 0:
         return "new"
-    return f"since compaction {fact.since}, {count(fact.age, 'compaction')} old"
+    return f"since compaction {fact.since}, came through {fact.age:,}"
 
 
 def other_says(other: Other) -> str:

@@ -19,7 +19,7 @@ import msgspec
 from .. import events as e
 from .. import jsontext
 from ..compaction.policy import Trigger
-from ..estimate import estimate
+from ..costs import estimate_item
 from ..items import (
     CompactionSummary,
     FunctionCall,
@@ -38,7 +38,7 @@ from .log_items import items_of
 from .shown import Edit, Shown
 from .opencode_v1 import Piece
 from .outbox import Outbox
-from .request_log import Logged, logged, read_document, recognised, rows
+from .request_log import Logged, logged, logged_requests, read_document, recognised, rows
 from .sample import Sample
 
 AGENT: Final = "request log"
@@ -89,7 +89,7 @@ class ChatSource:
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request as it is logged; its position is its own row."""
-        for found in _logged(self.path):
+        for found in logged_requests(self.path):
             yield RebuiltRequest(
                 position=found.row,
                 kind=e.Purpose.TURN,
@@ -102,7 +102,7 @@ class ChatSource:
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """What the last request up to this row carried, in its own form."""
         last: list[WireItem] = []
-        for found in _logged(self.path):
+        for found in logged_requests(self.path):
             if position is not None and found.row > position:
                 break
             last = found.sent
@@ -216,7 +216,7 @@ class Comparer:
 
     def _has_common(self, request: _Request) -> bool:
         """Something said is in both: system texts are shared by unrelated requests too."""
-        shown = {_sign(held.item) for held in self._shown.held if kind_of(held.item) != "system"}
+        shown = {_sign(held.item) for held in self._shown.held if not _is_system(held.item)}
         return any(_sign(item) in shown for item in request.items)
 
     def _beside(self, request: _Request, compaction: bool) -> None:
@@ -296,7 +296,8 @@ class Comparer:
         spoken = _summary_of(items, matches, new_from, summary) if len(kept) < len(before) else None
         for at, item in enumerate(target):
             if at in matches:
-                pieces.append(Piece(held[matches[at][0]].key, item, found.row))
+                place, same = matches[at]
+                pieces.append(Piece(held[place].key, held[place].item if same else item, found.row))
                 continue
             self._key += 1
             key = str(self._key)
@@ -320,7 +321,7 @@ class Comparer:
         rewritten = [old for old, _ in change.replaced]
         by_id = {each.id: each for each in edit.before_entries}
         only_system = not change.removed and all(
-            kind_of(by_id[old].item) is Kind.SYSTEM for old in rewritten
+            _is_system(by_id[old].item) for old in rewritten
         )
         if only_system:
             self._ordinal -= 1
@@ -397,6 +398,10 @@ def match_items(before: Sequence[Item], after: Sequence[Item]) -> dict[int, tupl
     return found
 
 
+def _is_system(item: Item) -> bool:
+    return kind_of(item) is Kind.SYSTEM
+
+
 def _name(item: Item) -> str:
     """What an item is known by when it reads differently; empty when by nothing."""
     match item:
@@ -460,11 +465,4 @@ def _told_in(answer: str, request: _Request) -> bool:
 
 
 def _estimated(items: Sequence[Item]) -> Tokens:
-    return Tokens(sum(estimate(item.text) for item in items), Basis.ESTIMATED, Scope.MESSAGES)
-
-
-def _logged(path: Path) -> Iterator[Logged]:
-    numbers: dict[str, Logged] = {}
-    for line in rows(path):
-        if line.value is not None and (found := logged(line.number, line.value, numbers)):
-            yield found
+    return Tokens(sum(estimate_item(item) for item in items), Basis.ESTIMATED, Scope.MESSAGES)

@@ -132,7 +132,8 @@ class Compactions:
             return False
         r = self._r
         tip = r.tree.tip if block.last is block.summary else None
-        target = r.view.go(tip or block.last)
+        follows = tip is not None and block.last in r.tree.way(tip)
+        target = r.view.go(tip if tip is not None and follows else block.last)
         after = list(r.view.nodes if target is None else target)
         r.view.become(after)
         r.window = r.compactions[block.boundary]

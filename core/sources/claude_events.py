@@ -280,7 +280,7 @@ class Translator:
                 f"line {node.parent.line + 1}"
             )
             self._note(node.line, "chain", text)
-        used, moved = r.place(node)
+        used, moved = r.place(node, r.tree.tip)
         if moved:
             self._meter.moved()
         return used

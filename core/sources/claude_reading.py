@@ -48,10 +48,15 @@ class Reading:
         """A message to keep, if messages are kept."""
         return content if self.keep_raw else None
 
-    def place(self, node: Node) -> tuple[int, bool]:
+    def place(self, node: Node, tip: Node | None = None) -> tuple[int, bool]:
         """Make this record the last of the way. What else that changes in the context becomes an
-        event. Returns how many ids of the record's line are used up, and whether it changed."""
-        target = self.view.go(node)
+        event. Returns how many ids of the record's line are used up, and whether it changed.
+
+        `tip` is another record when this one is a summary that came late: what its boundary
+        preserved follows it, and comes into the context with it.
+        """
+        follows = tip is not None and tip is not node and node in self.tree.way(tip)
+        target = self.view.go(tip if tip is not None and follows else node)
         if target is None:
             return 0, False
         ends = bool(target) and target[-1] is node

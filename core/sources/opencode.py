@@ -68,15 +68,17 @@ def recognise(sample: Sample) -> str:
 
 def choices(path: Path) -> Sequence[Choice]:
     """The sessions of a database or a tree, the one last active first; else none."""
-    found: Sequence[SessionInfo] = ()
+    if path.is_dir() and (path / DATABASE).is_file():
+        path = path / DATABASE
     if path.is_dir():
-        if (path / DATABASE).is_file():
-            return choices(path / DATABASE)
         root = tree_root(path)
-        found = tree_sessions(root) if root else ()
-    elif _head(path).startswith(MAGIC):
-        found = sessions(Database(path))
-    return [Choice(info.id, info.title, info.last) for info in found]
+        found = tree_sessions(root) if root else []
+        return [Choice(info.id, where, info.title, info.last) for info, where in found]
+    if not _head(path).startswith(MAGIC):
+        return ()
+    return [
+        Choice(info.id, path / info.id, info.title, info.last) for info in sessions(Database(path))
+    ]
 
 
 class OpenCodeSource:

@@ -162,9 +162,10 @@ def tree_of(path: Path) -> tuple[Path, str] | None:
     return (root, path.stem) if (root / "message").is_dir() else None
 
 
-def tree_sessions(root: Path) -> list[SessionInfo]:
-    """The sessions of a tree, the one last active first; what cannot be read is left out."""
-    found: list[SessionInfo] = []
+def tree_sessions(root: Path) -> list[tuple[SessionInfo, Path]]:
+    """The sessions of a tree and their files, the one last active first; what cannot be read is
+    left out."""
+    found: list[tuple[SessionInfo, Path]] = []
     for path in (root / "session").glob("*/*.json"):
         try:
             value, _ = parse(path.read_bytes())
@@ -172,8 +173,9 @@ def tree_sessions(root: Path) -> list[SessionInfo]:
             continue
         if value is not None:
             info = info_of(value)
-            found.append(info if info.id else msgspec.structs.replace(info, id=path.stem))
-    return sorted(found, key=lambda info: (-info.last, info.id))
+            info = info if info.id == path.stem else msgspec.structs.replace(info, id=path.stem)
+            found.append((info, path))
+    return sorted(found, key=lambda pair: (-pair[0].last, pair[0].id))
 
 
 def info_of(value: dict[str, Any]) -> SessionInfo:
@@ -208,7 +210,7 @@ def is_export(head: bytes) -> bool:
 
 
 def _chosen(root: Path, session: str) -> SessionInfo:
-    known = tree_sessions(root)
+    known = [info for info, _ in tree_sessions(root)]
     if not known:
         raise ThresherError("No sessions", f"{root} holds no OpenCode session that can be read.")
     if not session:

@@ -42,9 +42,11 @@ class Format(StrEnum):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One of several sessions in a file. Text is foreign; `last` is in seconds (UTC)."""
+    """One of several sessions in a file. `path` opens it. Text is foreign; `last` is in seconds
+    (UTC)."""
 
     id: str
+    path: Path
     title: str = ""
     last: float = 0.0
 

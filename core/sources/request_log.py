@@ -106,6 +106,15 @@ def rows(path: Path) -> Iterator[Line]:
         yield Line(number, 0, 0, value if good else None, fault)
 
 
+def logged_requests(path: Path) -> Iterator[Logged]:
+    """All requests of a log, in order; rows that are none are passed over. A file that cannot be
+    read is a ThresherError."""
+    numbers: dict[str, Logged] = {}
+    for line in rows(path):
+        if line.value is not None and (found := logged(line.number, line.value, numbers)):
+            yield found
+
+
 def read_document(path: Path) -> list[Any] | None:
     """The rows of a file that is one JSON array or one object; None for a file of lines."""
     try:

@@ -6,8 +6,8 @@ With the framework: the same in an environment that also has agent-framework-cor
 
 Ours is everything between a context and its edits: messages from items, groups, counting, the
 strategy, segments. Theirs is one `apply_compaction` on messages that exist already. A run of theirs
-is stopped after LIMIT seconds. Times are of the processor, and those of one run compare only with
-each other.
+is stopped after LIMIT seconds, and larger sizes are then not tried. Times are of the processor, and
+those of one run compare only with each other.
 """
 
 from __future__ import annotations

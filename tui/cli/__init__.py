@@ -20,7 +20,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 import thresher.core
 from thresher.core.errors import ThresherError
 
-from . import doctor, listing, output, recorded, reference, report, screens
+from . import doctor, listing, output, recorded, reference, report, screens, verify
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -45,7 +45,7 @@ def make_app() -> App:
         print_error=False,
         suppress_keyboard_interrupt=False,
     )
-    for group in (screens, listing, recorded, report, reference, doctor):
+    for group in (screens, listing, recorded, report, reference, doctor, verify):
         group.add_to(app)
     return app
 

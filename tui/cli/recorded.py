@@ -12,7 +12,7 @@ from thresher.core.text import clean_line
 from ..figures import change, count, seconds, with_basis
 from ..spans import Line, Tone, span
 from . import output
-from .reading import remark_problems, replay, source_of
+from .reading import SESSION_HELP, meant, remark_problems, replay, source_of
 from .tables import Cell, Column, fields, table
 from .targets import FILE_HELP, located
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from thresher.core.views import Card
 
 File = Annotated[str, Parameter(help=FILE_HELP)]
+SessionOption = Annotated[str | None, Parameter(name="--session", help=SESSION_HELP)]
 Json = Annotated[
     bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")
 ]
@@ -47,6 +48,7 @@ def compactions(
     /,
     *,
     json: Json = False,
+    session: SessionOption = None,
     all: Annotated[
         bool,
         Parameter(
@@ -60,7 +62,7 @@ def compactions(
     """
     from thresher.core.sources.report import compaction_records
 
-    history = replay(located(file))
+    history = replay(meant(located(file), session))
     state = history.state
     if json:
         for record in compaction_records(history.records, unsuccessful=all):
@@ -162,6 +164,7 @@ def context(
     *,
     at: Annotated[str | None, Parameter(help="A line of the session: 42 or #42.")] = None,
     json: Json = False,
+    session: SessionOption = None,
     raw: Annotated[
         bool,
         Parameter(
@@ -174,7 +177,7 @@ def context(
     """Tell what the model sees at a place of a session: by default at its end."""
     if json and raw:
         raise ThresherError("Wrong usage", "--json and --raw are two forms: give one of them.")
-    path = located(file)
+    path = meant(located(file), session)
     history = replay(path)
     line = _line(at, history)
     if raw:
@@ -284,13 +287,13 @@ def _first_line(item: Item) -> str:
 # -- requests ----------------------------------------------------------------------------------
 
 
-def requests(file: File, /, *, json: Json = False) -> int:
+def requests(file: File, /, *, json: Json = False, session: SessionOption = None) -> int:
     """Rebuild every model request of a session, in order.
 
     With --json, one line for each: {position, kind, input}, where input is in the agent's own
     wire form and position is the line of the session after which it went out.
     """
-    found = source_of(located(file)).requests()
+    found = source_of(meant(located(file), session)).requests()
     if json:
         for request in found:
             output.put_json(request)

@@ -27,6 +27,7 @@ from .flags import (
     settings_of,
     workspace_of,
 )
+from .reading import SESSION_HELP, meant
 from .targets import FILE_HELP, located
 
 if TYPE_CHECKING:
@@ -67,11 +68,16 @@ def picker() -> int:
     return _show(None)
 
 
-def open_(file: Annotated[str, Parameter(help=FILE_HELP)], /) -> int:
+def open_(
+    file: Annotated[str, Parameter(help=FILE_HELP)],
+    /,
+    *,
+    session: Annotated[str | None, Parameter(help=SESSION_HELP)] = None,
+) -> int:
     """Open any session, own or of another agent, and follow it while it grows."""
     from ..opening import open_file, tail_of
 
-    path = located(file)
+    path = meant(located(file), session)
     tail_of(path)
     _require_terminal(f"`thresher compactions {file}` prints its compactions")
     return _show(lambda: open_file(path))

@@ -1,0 +1,456 @@
+"""The debugger: holds a session at its breakpoints, and carries out what the user decides there.
+
+It is the engine's gate (before a summary is asked for, before an edit is applied) and the loop's
+pause points (after a round, a tool output, an overflow, a failure). It waits only while somebody is
+there to decide (`attended`). Every decision is an event, and what comes of it is in the edit that
+is recorded, so a replay needs none of this.
+
+A decision either changes the proposal at once (pin, drop), or lets the pass make it anew (focus,
+another policy, a fresh summary, a text of the user's own); the stop is then reached again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from .. import events as e
+from ..compaction.foresee import foresee
+from ..compaction.gate import (
+    Again,
+    Amend,
+    Apply,
+    BeforeAsk,
+    Decision,
+    Pending,
+    Proposal,
+    Refuse,
+    Write,
+)
+from ..compaction.policies import registry
+from ..compaction.policy import Moment, Policy, Summarise, Trigger
+from ..compaction.recorder import Recorder
+from ..context import EntryId
+from ..errors import ThresherError
+from ..tokens import Tokens
+from . import breakpoints as b
+from .decisions import words
+from .held import written
+from .stop import Point, Stop, chosen, revised
+
+STEP = "step"
+"""What stands for a breakpoint where a step ended."""
+SKIPPED = "skipped by the user"
+
+
+@dataclass
+class _Work:
+    """What the user did to the pass that is held."""
+
+    pass_id: str
+    decisions: list[e.CompactionDecided] = field(default_factory=list)
+    drops: tuple[EntryId, ...] = ()
+    through: bool = False
+    """No more stops before its next edit is applied."""
+    ask_now: bool = False
+    """The user has just wished for another summary: it is asked for without another stop."""
+
+
+class Debugger:
+    """The debugger of one session. All calls come from its event loop; those of the user return
+    at once, and raise ThresherError with a sentence for what cannot be done.
+
+    `size` gives the whole request as it would be sent now.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        size: Callable[[], Tokens] | None = None,
+        make_policy: Callable[[str, Mapping[str, Any]], Policy] = registry.make,
+    ) -> None:
+        self.attended = False
+        """Somebody can decide. Without it nothing is ever held."""
+        self.size = size
+        self.stop: Stop | None = None
+        """Where the session stands still now."""
+        self._recorder = recorder
+        self._make_policy = make_policy
+        self._door: asyncio.Future[tuple[str, Decision]] | None = None
+        self._work: _Work | None = None
+        self._stepping = False
+        self._past: set[b.Breakpoint] = set()
+
+    # -- breakpoints ---------------------------------------------------------------------------
+
+    @property
+    def breakpoints(self) -> tuple[b.Breakpoint, ...]:
+        """Those of the session, in the order they were set."""
+        return tuple(b.known(self._recorder.state.breakpoints))
+
+    def set_break(self, text: str) -> b.Breakpoint:
+        """Stop there from now on."""
+        found = b.parse(text)
+        if str(found) not in self._recorder.state.breakpoints:
+            self._recorder.emit(e.BreakpointSet(text=str(found)))
+        return found
+
+    def clear_break(self, text: str) -> None:
+        """Stop there no more."""
+        plain = text.strip()
+        if plain not in self._recorder.state.breakpoints:
+            plain = str(b.parse(text))
+        if plain not in self._recorder.state.breakpoints:
+            raise ThresherError("Not set", f"there is no breakpoint {plain} in this session.")
+        self._recorder.emit(e.BreakpointCleared(text=plain))
+
+    # -- the gate ------------------------------------------------------------------------------
+
+    def holds(self, pass_id: str, policy: str, stage: str) -> bool:
+        """Whether this compaction is to be held."""
+        if not self.attended:
+            return False
+        work = self._work_of(pass_id)
+        if work is not None:
+            return not work.through
+        return b.before_compaction(self.breakpoints, policy, stage) is not None
+
+    async def before_ask(self, pending: Pending) -> BeforeAsk:
+        """Hold before a summary is asked for."""
+        work = self._work_for(pending.pass_id)
+        if work.ask_now:
+            work.ask_now = False
+            return Apply()
+        hit = b.before_compaction(self.breakpoints, pending.policy, pending.stage)
+        decision = await self._hold(
+            Stop(
+                Point.SUMMARY,
+                breakpoint=str(hit) if hit else "compaction",
+                reason=pending.reason,
+                pending=pending,
+                proposal=pending.sketch,
+            )
+        )
+        return Apply() if isinstance(decision, Amend) else decision
+
+    async def decide(self, proposal: Proposal) -> Decision:
+        """Hold before an edit is applied."""
+        hit = b.before_compaction(self.breakpoints, proposal.policy, proposal.edit.stage)
+        held = self.holds(proposal.pass_id, proposal.policy, proposal.edit.stage)
+        decision: Decision
+        if held:
+            self._work_for(proposal.pass_id)
+            decision = await self._hold(
+                Stop(
+                    Point.EDIT,
+                    breakpoint=str(hit) if hit else "compaction",
+                    reason=proposal.edit.reason,
+                    proposal=proposal,
+                )
+            )
+        else:
+            decision = self._final(proposal)
+        if isinstance(decision, Apply | Amend | Refuse):
+            self._work = None
+        return decision
+
+    def _final(self, proposal: Proposal) -> Decision:
+        """The edit as the user left it."""
+        work = self._work_of(proposal.pass_id)
+        if work is None or not (told := words(work.decisions)):
+            return Apply()
+        return Amend(chosen(proposal, work.drops), (told,))
+
+    def _work_of(self, pass_id: str) -> _Work | None:
+        return self._work if self._work is not None and self._work.pass_id == pass_id else None
+
+    def _work_for(self, pass_id: str) -> _Work:
+        found = self._work_of(pass_id)
+        if found is None:
+            found = self._work = _Work(pass_id)
+        return found
+
+    # -- the loop's pause points ---------------------------------------------------------------
+
+    async def after_round(self) -> None:
+        """A round is over: its outputs are in the context, and no call is open."""
+        if not self.attended:
+            return
+        state, points = self._recorder.state, self.breakpoints
+        new: tuple[b.Breakpoint, ...] = ()
+        told = ""
+        if self.size is not None and any(
+            each.kind in (b.BreakKind.TOKENS, b.BreakKind.PERCENT) for each in points
+        ):
+            size = self.size()
+            window = state.budget.window.value if state.budget else None
+            over = b.passed(points, size, window)
+            new = tuple(each for each in over if each not in self._past)
+            self._past = set(over)
+            told = f"the request has {size.value:,} tokens ({size.basis})"
+        if self._stepping:
+            self._stepping = False
+            await self._pause(Point.ROUND, STEP, f"round {state.rounds} is over")
+        elif new:
+            await self._pause(Point.ROUND, str(new[0]), told)
+
+    async def after_outputs(self, sizes: Iterable[tuple[EntryId, str, int]]) -> None:
+        """A batch of tool outputs entered: (entry, tool, tokens)."""
+        points = self.breakpoints
+        if not self.attended or b.of_kind(points, b.BreakKind.OUTPUT) is None:
+            return
+        largest = max(sizes, key=lambda each: each[2], default=None)
+        if largest is None or (hit := b.larger_than(points, largest[2])) is None:
+            return
+        id, name, tokens = largest
+        await self._pause(Point.OUTPUT, str(hit), f"the output {id} of {name} has {tokens:,} tokens")
+
+    async def on_overflow(self, message: str) -> None:
+        """The provider refused the context; a compaction comes next."""
+        await self._at(b.BreakKind.OVERFLOW, Point.OVERFLOW, message)
+
+    async def on_failure(self, message: str) -> None:
+        """A compaction failed, or a request that is not sent again."""
+        await self._at(b.BreakKind.FAILURE, Point.FAILURE, message)
+
+    async def _at(self, kind: b.BreakKind, point: Point, reason: str) -> None:
+        if self.attended and (hit := b.of_kind(self.breakpoints, kind)) is not None:
+            await self._pause(point, str(hit), reason)
+
+    async def _pause(self, point: Point, breakpoint: str, reason: str) -> None:
+        await self._hold(Stop(point, breakpoint=breakpoint, reason=reason))
+
+    # -- holding -------------------------------------------------------------------------------
+
+    async def _hold(self, stop: Stop) -> Any:
+        """Stand still until the user has decided; a cancellation is recorded and goes on."""
+        self.stop = stop
+        self._revise()
+        self._recorder.emit(
+            e.DebuggerStopped(
+                breakpoint=stop.breakpoint,
+                point=stop.point.value,
+                reason=stop.reason,
+                pass_id=stop.pass_id,
+            )
+        )
+        door = self._door = asyncio.get_running_loop().create_future()
+        how = "interrupted"
+        try:
+            how, decision = await door
+        finally:
+            self.stop = self._door = None
+            if how == "interrupted":
+                self._work = None
+            self._recorder.emit(e.DebuggerContinued(how=how, pass_id=stop.pass_id))
+        return decision
+
+    def _open(self, how: str, decision: Decision) -> None:
+        if self._door is not None and not self._door.done():
+            self._door.set_result((how, decision))
+
+    def _revise(self) -> None:
+        """Make the proposal of the stop anew, with the pins and drops there are now."""
+        stop = self.stop
+        if stop is None or (work := self._work_of(stop.pass_id)) is None:
+            return
+        proposal = stop.proposal
+        if proposal is not None:
+            proposal = revised(proposal, self._recorder.state.pins, work.drops)
+        self.stop = msgspec.structs.replace(
+            stop, proposal=proposal, drops=work.drops, told=words(work.decisions)
+        )
+
+    # -- going on ------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Go on to the next breakpoint; a compaction that is held is applied as it stands."""
+        self._leave("continue")
+
+    def step(self) -> None:
+        """Stop after the next round; from a stop, go on until then."""
+        if self.stop is not None:
+            self._ready()
+        self._stepping = True
+        if self.stop is not None:
+            self._leave(STEP)
+
+    def apply(self) -> None:
+        """Ask for the summary as shown (at SUMMARY), or apply the edit as shown (at EDIT)."""
+        stop, work = self._held()
+        self._ready()
+        self._note(work, e.Choice.APPLY)
+        if stop.point is Point.SUMMARY:
+            self._open("apply", Apply())
+        elif stop.proposal is not None:
+            self._open("apply", self._final(stop.proposal))
+
+    def skip(self) -> None:
+        """Not this time."""
+        _, work = self._held()
+        self._note(work, e.Choice.SKIP)
+        self._open("skip", Refuse(SKIPPED))
+
+    def context_changed(self) -> None:
+        """Something came back into the context: a proposal that is held is made anew."""
+        if self.stop is not None and self.stop.pass_id:
+            self._open("again", Again())
+
+    def _leave(self, how: str) -> None:
+        stop = self.stop
+        if stop is None:
+            raise ThresherError("Not stopped", "the agent stands at no breakpoint.")
+        if not stop.pass_id:
+            self._open(how, Apply())
+            return
+        _, work = self._held()
+        self._ready()
+        self._note(work, e.Choice.APPLY)
+        if stop.point is Point.SUMMARY:
+            work.through = True
+            self._open(how, Apply())
+        elif stop.proposal is not None:
+            self._open(how, self._final(stop.proposal))
+
+    def _ready(self) -> None:
+        if self.stop is not None and (objections := self.stop.objections):
+            raise ThresherError("Not applied", f"{'; '.join(objections)}: change it, or skip it.")
+
+    # -- changing the proposal -----------------------------------------------------------------
+
+    def pin(self, ids: Iterable[EntryId]) -> None:
+        """These entries survive every compaction from here on."""
+        context = self._recorder.state.context
+        new = tuple(id for id in ids if id not in self._recorder.state.pins)
+        for id in new:
+            if context.place(id) is None:
+                raise ThresherError("Not pinned", f"{id} is not in the context: restore it first.")
+        if not new:
+            return
+        self._recorder.emit(e.EntriesPinned(entries=written(new), pass_id=self._pass_id))
+        if (work := self._current) is not None:
+            work.drops = tuple(id for id in work.drops if id not in new)
+        self._changed(e.Choice.PIN, new)
+
+    def unpin(self, ids: Iterable[EntryId]) -> None:
+        """These entries may go again."""
+        gone = tuple(id for id in ids if id in self._recorder.state.pins)
+        if gone:
+            self._recorder.emit(e.EntriesUnpinned(entries=written(gone), pass_id=self._pass_id))
+            self._changed(e.Choice.UNPIN, gone)
+
+    def drop(self, ids: Iterable[EntryId]) -> None:
+        """These entries go with the edit that is held, whatever the policy says of them."""
+        stop, work = self._held()
+        new = tuple(id for id in ids if id not in work.drops)
+        for id in new:
+            if id in self._recorder.state.pins:
+                raise ThresherError("Not dropped", f"{id} is pinned: unpin it first.")
+            if stop.situation is None or stop.situation.context.place(id) is None:
+                raise ThresherError("Not dropped", f"{id} is not in the context.")
+        if new:
+            work.drops = (*work.drops, *new)
+            self._changed(e.Choice.DROP, new)
+
+    def keep(self, ids: Iterable[EntryId]) -> None:
+        """Take drops back: the policy decides about these entries again."""
+        _, work = self._held()
+        back = tuple(id for id in ids if id in work.drops)
+        if back:
+            work.drops = tuple(id for id in work.drops if id not in back)
+            self._changed(e.Choice.KEEP, back)
+
+    def focus(self, text: str) -> None:
+        """What the summary must keep above all: it is asked for anew with this."""
+        stop, work = self._held()
+        situation = stop.situation
+        if situation is None or not self._summarises(stop):
+            raise ThresherError("No summary", "this compaction asks for none: a focus says nothing.")
+        work.ask_now = stop.point is Point.EDIT
+        self._note(work, e.Choice.FOCUS, text=text.strip())
+        self._open("again", Again(situation=msgspec.structs.replace(situation, focus=text.strip())))
+
+    def fresh_summary(self) -> None:
+        """Ask for another summary in place of the one that is there."""
+        stop, work = self._held()
+        if stop.point is not Point.EDIT or not self._summarises(stop):
+            raise ThresherError("No summary", "there is no summary yet that could be asked for anew.")
+        work.ask_now = True
+        self._note(work, e.Choice.FRESH)
+        self._open("again", Again())
+
+    def write_summary(self, text: str) -> None:
+        """This text is the summary: in place of asking for one, or of the one that is there."""
+        stop, work = self._held()
+        if not text.strip():
+            raise ThresherError("No summary", "an empty text cannot stand for what goes.")
+        if stop.pending is not None:
+            if not isinstance(stop.pending.ask, Summarise):
+                raise ThresherError(
+                    "Not written", "the provider compacts here by itself, and seals what it writes."
+                )
+            self._note(work, e.Choice.WRITTEN, text=text)
+        else:
+            summary = stop.proposal.edit.summary if stop.proposal is not None else None
+            if summary is None or summary.encrypted:
+                raise ThresherError("Not written", "this compaction has no summary to edit.")
+            self._note(work, e.Choice.SUMMARY, text=text)
+        self._open("write", Write(text))
+
+    def choose_policy(self, name: str, params: Mapping[str, Any] | None = None) -> None:
+        """Another policy makes the proposal of this pass; the one in force stays in force."""
+        stop, work = self._held()
+        state, situation = self._recorder.state, stop.situation
+        policy = self._make_policy(name, params or {})
+        if situation is None:
+            raise ThresherError("Not chosen", "no compaction is held.")
+        # By hand its own rule of when does not matter; a refused request stays one.
+        overflow = Moment.OVERFLOW in policy.moments and situation.moment is Moment.OVERFLOW
+        situation = msgspec.structs.replace(
+            situation,
+            moment=Moment.OVERFLOW if overflow else Moment.MANUAL,
+            trigger=Trigger.OVERFLOW if overflow else Trigger.MANUAL,
+            memory=state.memory if policy.name == state.policy else {},
+        )
+        seen = foresee(policy, situation)
+        if seen.edit is None and seen.ask is None:
+            raise ThresherError("Nothing proposed", f"{name} would do nothing here: {seen.reason}")
+        self._note(work, e.Choice.POLICY, text=name)
+        self._open("again", Again(policy, situation))
+
+    # -- small things --------------------------------------------------------------------------
+
+    @property
+    def _pass_id(self) -> str:
+        return self.stop.pass_id if self.stop is not None else ""
+
+    @property
+    def _current(self) -> _Work | None:
+        return self._work_of(self._pass_id) if self._pass_id else None
+
+    def _held(self) -> tuple[Stop, _Work]:
+        if self.stop is None or not self.stop.pass_id or self._door is None or self._door.done():
+            raise ThresherError("Not stopped", "no compaction is held here.")
+        return self.stop, self._work_for(self.stop.pass_id)
+
+    def _summarises(self, stop: Stop) -> bool:
+        if stop.pending is not None:
+            return True
+        return stop.proposal is not None and stop.proposal.edit.summary is not None
+
+    def _changed(self, choice: e.Choice, ids: tuple[EntryId, ...]) -> None:
+        if (work := self._current) is not None:
+            self._note(work, choice, entries=written(ids))
+            self._revise()
+
+    def _note(self, work: _Work, choice: e.Choice, *, entries: str = "", text: str = "") -> None:
+        event = e.CompactionDecided(
+            pass_id=work.pass_id, choice=choice, entries=entries, text=text
+        )
+        work.decisions.append(event)
+        self._recorder.emit(event)

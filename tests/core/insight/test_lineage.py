@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from thresher.core import events as e
+from thresher.core.context import EntryId, Kept, Replaced, Restored
+from thresher.core.insight.lineage import Lineage, StepKind
+from thresher.core.items import FunctionCallOutput, system, user
+
+from .sessions import RANDOM, Writer, random_history
+
+
+@given(RANDOM["steps"](most=30))
+def test_every_life_ends_as_the_state_says(script: list[object]) -> None:
+    history = random_history(script)
+    lineage = Lineage(history)
+    state = history.state
+    for id in state.known:
+        life = lineage.life(id)
+        assert id in life.forms
+        assert life.fate == state.fate(life.forms[-1])
+        own = [step for step in life.steps if step.id == life.forms[-1]]
+        last, fate = own[-1], life.fate
+        here = state.context.place(life.forms[-1]) is not None
+        assert (last.kind is StepKind.IN_CONTEXT) is here
+        assert (last.kind is StepKind.OUTSIDE) is fate.outside
+        assert (last.kind is StepKind.ABSORBED) is (fate.summary is not None)
+        assert last.other == (fate.summary or fate.became)
+        assert last.ordinal == fate.removed_by
+        lines = [step.line for step in life.steps if step.id == id]
+        assert lines == sorted(lines)
+
+
+@given(RANDOM["steps"](most=30))
+def test_what_a_summary_absorbed_is_among_what_it_stands_for(script: list[object]) -> None:
+    history = random_history(script)
+    lineage = Lineage(history)
+    for id, fate in history.state.fates.items():
+        if fate.summary is not None:
+            assert id in {each.id for each in lineage.stands_for(fate.summary)}
+
+
+def test_a_life_is_told_from_its_creation_to_the_summary_that_speaks_for_it() -> None:
+    w = Writer()
+    head = w.item(system("rules"))
+    call, output = w.call("read_file", '{"path": "src/a.py"}', "text " * 50)
+    placeholder = FunctionCallOutput("c2", "[cleared]", name="read_file")
+    line = len(w.history)
+    w.compact([Kept(head.bare, call.bare), Replaced(output.bare, placeholder)], stage="micro")
+    cleared = EntryId(line)
+    w.summarise([head], "a was read")
+    summary = EntryId(line + 1)
+    life = Lineage(w.history).life(output)
+    assert life.forms == (output, cleared)
+    assert life.summaries == (summary,)
+    assert [(step.kind, step.line) for step in life.steps] == [
+        (StepKind.CREATED, output.line),
+        (StepKind.REWRITTEN, line),
+        (StepKind.ABSORBED, line + 1),
+        (StepKind.CREATED, line + 1),
+        (StepKind.IN_CONTEXT, line + 1),
+    ]
+    assert life.steps[0].words == f"created at {output} by read_file → src/a.py".replace("→", "→")
+    assert life.steps[1].words == f"rewritten by compaction 1 (teaching micro) into {cleared}"
+    assert life.seen == f"the model sees only summary {summary}, which speaks for it"
+    assert Lineage(w.history).life(cleared).forms == (output, cleared)
+    stands_for = {each.id: each for each in Lineage(w.history).stands_for(summary)}
+    assert stands_for.keys() == {call, cleared, output}
+
+
+def test_a_summary_of_a_summary_stands_for_what_the_first_did() -> None:
+    w = Writer()
+    head = w.item(system("rules"))
+    early = w.item(user("early"))
+    w.summarise([head], "one")
+    first = w.history.state.context.ids[0]
+    late = w.item(user("late"))
+    w.summarise([head], "two")
+    second = w.history.state.context.ids[0]
+    found = {each.id: (each.depth, each.via) for each in Lineage(w.history).stands_for(second)}
+    assert found == {first: (1, None), late: (1, None), early: (2, first)}
+
+
+def test_an_output_that_was_cut_at_entry_says_so() -> None:
+    w = Writer()
+    w.emit(e.ToolFinished(call_id="c9", name="bash", size=9_000, saved="outputs/c9.txt"))
+    output = w.item(FunctionCallOutput("c9", "short", saved="outputs/c9.txt"))
+    w.emit(e.Note(kind="entry_cap", text="harnessx, persist: 60000 > 50000"))
+    other = w.item(FunctionCallOutput("c10", "preview"))
+    lineage = Lineage(w.history)
+    capped = lineage.life(output).steps[1]
+    assert capped.kind is StepKind.CAPPED
+    assert "5 of 9,000 characters" in capped.words
+    assert "harnessx, persist" in lineage.life(other).steps[1].words
+
+
+def test_what_was_rolled_back_and_came_back_under_another_id_is_found_again() -> None:
+    w = Writer()
+    first = w.item(user("first"))
+    second = w.item(user("second"))
+    w.summarise([], "both")
+    line = len(w.history)
+    from thresher.core.context import Inserted
+
+    w.emit(
+        e.HistoryRolledBack(
+            turns=1, segments=(Inserted(user("first")),), items_before=1, items_after=1, removed=1
+        )
+    )
+    lineage = Lineage(w.history)
+    life = lineage.life(first)
+    assert life.steps[-1].kind is not StepKind.KEPT
+    assert [s.other for s in life.steps if s.kind is StepKind.RESTORED] == [EntryId(line)]
+    assert life.seen == f"the model sees it again as {EntryId(line)}"
+    assert lineage.life(second).seen == "the model sees nothing of it"
+    assert lineage.life(EntryId(line)).steps[0].other == first
+
+
+def test_an_undone_compaction_brings_its_entries_back_to_life() -> None:
+    w = Writer()
+    head = w.item(system("rules"))
+    gone = w.item(user("comes back"))
+    w.summarise([head], "one")
+    summary = w.history.state.context.ids[0]
+    line = w.emit(
+        e.HistoryRestored(
+            segments=(Kept(head.bare, head.bare), Restored(gone.bare)),
+            items_before=2,
+            items_after=2,
+            restored=1,
+            removed=1,
+            undone=1,
+        )
+    )
+    lineage = Lineage(w.history)
+    kinds = [step.kind for step in lineage.life(gone).steps]
+    assert kinds == [
+        StepKind.CREATED,
+        StepKind.ABSORBED,
+        StepKind.RESTORED,
+        StepKind.IN_CONTEXT,
+    ]
+    undone = lineage.life(summary).steps[-1]
+    assert (undone.kind, undone.line) == (StepKind.UNDONE, line)
+
+
+def test_the_lineage_at_an_earlier_position_knows_nothing_of_what_came_later() -> None:
+    w = Writer()
+    head = w.item(system("rules"))
+    gone = w.item(user("goes"))
+    position = len(w.history)
+    w.summarise([head], "one")
+    assert Lineage(w.history, position).life(gone).seen == "the model sees it"
+
+
+def test_an_unknown_id_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        Lineage(Writer().history).life(EntryId(77))

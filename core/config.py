@@ -87,7 +87,8 @@ class CompactionSettings(
     params: dict[str, Any] = {}
     guard: Annotated[str, Meta(pattern="^(enforce|report)$")] = "enforce"
     summariser: str = ""
-    """A model that writes the summaries; empty: the session's own model."""
+    """A model that writes the summaries; "offline": none, they are extracted by rules; empty: the
+    session's own model."""
     threshold_share: Annotated[float, Meta(gt=0, le=1)] | None = None
     """Compact at this share of the limit, instead of the policy's own number of tokens."""
     max_failures: Annotated[int, Meta(ge=1)] = 3

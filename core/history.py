@@ -45,10 +45,11 @@ class History:
 
     def extend(self, records: Iterable[e.Record]) -> Changed:
         """Take several records; returns what they touched together."""
-        changed = Changed.NOTHING
+        changed = 0
         for record in records:
-            changed |= self.append(record)
-        return changed
+            # As numbers: joining flags as flags takes as long as a simple record.
+            changed = int.__or__(changed, self.append(record))
+        return Changed(changed)
 
     def at(self, position: int) -> SessionState:
         """A new state after the first `position` records (clamped to what there is)."""

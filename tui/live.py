@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from thresher.core import events as e
 from thresher.core.agent.approvals import ApprovalRequest, Decision
 from thresher.core.agent.loop import Agent
+from thresher.core.context import EntryId
+from thresher.core.debug.breakpoints import Breakpoint
+from thresher.core.debug.debugger import Debugger
+from thresher.core.debug.restore import Preview, preview_restore, preview_undo
+from thresher.core.debug.stop import Stop
+from thresher.core.errors import ThresherError
+from thresher.core.events import Choice
 from thresher.core.compaction.policy import Mark
 from thresher.core.history import History
 from thresher.core.state import SessionState
@@ -83,6 +90,101 @@ class AgentActor:
         """Let automatic compaction run again."""
         self.agent.engine.close_breaker()
 
+    # -- the debugger --------------------------------------------------------------------------
+
+    @property
+    def debugger(self) -> Debugger:
+        """The agent's debugger. Raises ThresherError for an agent without one."""
+        if self.agent.debugger is None:
+            raise ThresherError("No debugger", "this agent cannot be held.")
+        return self.agent.debugger
+
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Where the session stops."""
+        return self.debugger.breakpoints
+
+    def set_break(self, text: str) -> None:
+        """Stop there from now on."""
+        self.debugger.set_break(text)
+
+    def clear_break(self, text: str) -> None:
+        """Stop there no more."""
+        self.debugger.clear_break(text)
+
+    def step(self) -> None:
+        """Stop after the next round."""
+        self.debugger.step()
+
+    def go_on(self) -> None:
+        """Go on to the next breakpoint."""
+        self.debugger.go_on()
+
+    def decide(self, choice: str) -> None:
+        """Apply or skip the compaction that is held."""
+        match Choice(choice):
+            case Choice.APPLY:
+                self.debugger.apply()
+            case Choice.SKIP:
+                self.debugger.skip()
+            case other:
+                raise ValueError(f"{other} has a method of its own")
+
+    def pin(self, ids: Iterable[EntryId]) -> None:
+        """Let these entries survive every compaction."""
+        self.debugger.pin(ids)
+
+    def unpin(self, ids: Iterable[EntryId]) -> None:
+        """Let these entries go again."""
+        self.debugger.unpin(ids)
+
+    def drop(self, ids: Iterable[EntryId]) -> None:
+        """Let these entries go with the edit that is held."""
+        self.debugger.drop(ids)
+
+    def keep(self, ids: Iterable[EntryId]) -> None:
+        """Take drops back."""
+        self.debugger.keep(ids)
+
+    def focus(self, text: str) -> None:
+        """Ask for the summary anew, with this focus."""
+        self.debugger.focus(text)
+
+    def write_summary(self, text: str) -> None:
+        """Let this text be the summary."""
+        self.debugger.write_summary(text)
+
+    def fresh_summary(self) -> None:
+        """Ask for another summary."""
+        self.debugger.fresh_summary()
+
+    def choose_policy(self, name: str) -> None:
+        """Let another policy make the proposal that is held."""
+        self.debugger.choose_policy(name)
+
+    def set_policy(self, name: str) -> None:
+        """Another policy from the next moment on."""
+        self.agent.set_policy(name)
+
+    def preview_undo(self) -> Preview:
+        """What `undo` would do."""
+        return preview_undo(self.agent.session.state)
+
+    def undo(self) -> None:
+        """Take the newest compaction back."""
+        self.agent.undo()
+
+    def preview_restore(self, id: EntryId) -> Preview:
+        """What `restore` would do."""
+        return preview_restore(self.agent.session.state, id, self.agent.asker.dialect)
+
+    def restore(self, id: EntryId) -> None:
+        """Bring an entry back into the context."""
+        self.agent.restore(id)
+
+    def proposal(self) -> Stop | None:
+        """Where the agent stands still."""
+        return self.debugger.stop
+
     @property
     def busy(self) -> bool:
         """True while something that the user began is not finished."""
@@ -136,6 +238,8 @@ def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:
     history = History()
     history.extend(session.history.records)
     actor = AgentActor(agent, asking)
+    if agent.debugger is not None:
+        agent.debugger.attended = True
     feed = Feed(session.bus.subscribe(), lambda position: session.history.records[position:])
     model = ConsoleModel(history, actor=actor, feed=feed, marks_of=LiveMarks(agent))
 

@@ -6,15 +6,21 @@ state that is in view. Widgets read `state` and never write anything here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from thresher.core.bus import Subscription
 from thresher.core.compaction.policy import Mark
+from thresher.core.context import EntryId
 from thresher.core.events import Record
 from thresher.core.history import History
 from thresher.core.state import SessionState
 from thresher.core.views import CardStatus
+
+if TYPE_CHECKING:
+    from thresher.core.debug.breakpoints import Breakpoint
+    from thresher.core.debug.restore import Preview
+    from thresher.core.debug.stop import Stop
 
 
 class Actor(Protocol):
@@ -42,6 +48,90 @@ class Actor(Protocol):
 
     def close_breaker(self) -> None:
         """Let automatic compaction run again."""
+        ...
+
+    # The debugger. What cannot be done is a ThresherError with a sentence for the user; all else
+    # is seen as events, and as `proposal()`.
+
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Where the session stops, in the order they were set."""
+        ...
+
+    def set_break(self, text: str) -> None:
+        """Stop there from now on; the forms are those of `--break`."""
+        ...
+
+    def clear_break(self, text: str) -> None:
+        """Stop there no more."""
+        ...
+
+    def step(self) -> None:
+        """Stop after the next round; from a stop, go on until then."""
+        ...
+
+    def go_on(self) -> None:
+        """Go on to the next breakpoint; a compaction that is held is applied as it stands."""
+        ...
+
+    def decide(self, choice: str) -> None:
+        """On the compaction that is held: "apply" (send the request for the summary, then apply
+        the edit) or "skip"."""
+        ...
+
+    def pin(self, ids: Iterable[EntryId]) -> None:
+        """These entries survive every compaction; also without a stop."""
+        ...
+
+    def unpin(self, ids: Iterable[EntryId]) -> None:
+        """These entries may go again."""
+        ...
+
+    def drop(self, ids: Iterable[EntryId]) -> None:
+        """These entries go with the edit that is held."""
+        ...
+
+    def keep(self, ids: Iterable[EntryId]) -> None:
+        """Take drops back."""
+        ...
+
+    def focus(self, text: str) -> None:
+        """Ask for the summary anew, with this focus."""
+        ...
+
+    def write_summary(self, text: str) -> None:
+        """This text is the summary: in place of asking, or of the one that is there."""
+        ...
+
+    def fresh_summary(self) -> None:
+        """Ask for another summary."""
+        ...
+
+    def choose_policy(self, name: str) -> None:
+        """Another policy makes the proposal of the pass that is held."""
+        ...
+
+    def set_policy(self, name: str) -> None:
+        """Another policy from the next moment on."""
+        ...
+
+    def preview_undo(self) -> Preview:
+        """What `undo` would do, with its tokens; nothing is done."""
+        ...
+
+    def undo(self) -> None:
+        """Take the newest compaction back."""
+        ...
+
+    def preview_restore(self, id: EntryId) -> Preview:
+        """What `restore` would do, with its tokens; nothing is done."""
+        ...
+
+    def restore(self, id: EntryId) -> None:
+        """Bring an entry back into the context."""
+        ...
+
+    def proposal(self) -> Stop | None:
+        """Where the agent stands still, with the proposal as it is now; None while it does not."""
         ...
 
 

@@ -69,21 +69,36 @@ class Opened:
             await closing()
 
 
-def tail_of(path: Path) -> Tail:
-    """The tail for the format of a file. Raises ThresherError when it is none that is known."""
+def tail_of(path: Path, server: str = "", *, remote: bool = False) -> Tail:
+    """The tail for the format of a file, and for OpenCode with what its server tells.
+
+    Raises ThresherError when the format is none that is known, or has no server.
+    """
     from thresher.core.sources.registry import open_source
 
-    return open_source(path).tail()
+    source = open_source(path)
+    if not server:
+        return source.tail()
+    from thresher.core.sources.opencode import OpenCodeSource
+
+    if not isinstance(source, OpenCodeSource):
+        raise ThresherError(
+            "No server", f"{path} is a session of {source.agent}: only OpenCode's have a server."
+        )
+    return source.tail_beside(server, remote=remote)
 
 
-async def open_file(path: Path, *, follow: bool = True, count: bool = True) -> Opened:
+async def open_file(
+    path: Path, *, tail: Tail | None = None, follow: bool = True, count: bool = True
+) -> Opened:
     """Open any session file. Raises ThresherError when that is not possible.
 
-    Returns when everything that is in the file now has been read and folded, in a thread.
+    Returns when everything that is in the file now has been read and folded, in a thread. `tail`
+    is how it is read; the default is that of its format.
     """
-    tail = await asyncio.to_thread(tail_of, path)
+    news = tail or await asyncio.to_thread(tail_of, path)
     history = History()
-    await asyncio.to_thread(lambda: history.extend(tail.more()))
+    await asyncio.to_thread(lambda: history.extend(news.more()))
     if not len(history):
         raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
     seen = list(history.records)
@@ -100,8 +115,9 @@ async def open_file(path: Path, *, follow: bool = True, count: bool = True) -> O
     async def following() -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            for record in await asyncio.to_thread(lambda: list(tail.more())):
-                seen.append(record)
+            for record in await asyncio.to_thread(lambda: list(news.more())):
+                if not record.ephemeral:
+                    seen.append(record)
                 bus.publish(record)
 
     if follow:

@@ -190,9 +190,12 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
 
 
 def summarisers(setup: Setup) -> tuple[Summariser, ...]:
-    """The chain: the summariser the user named, the session's own model, the extractive one."""
+    """The chain: the summariser the user named, the session's own model, the extractive one. The
+    name "offline" means the extractive one alone."""
     most = setup.limits.max_output.value
     named = setup.settings.compaction.summariser
+    if named == "offline":
+        return (OfflineSummariser(),)
     chain: list[Summariser] = []
     if named and named != setup.model:
         chain.append(GatewaySummariser(setup.gateway, named))

@@ -136,6 +136,9 @@ class Debugger:
                 proposal=pending.sketch,
             )
         )
+        if isinstance(decision, Refuse):
+            self._work = None
+        # There is no edit yet that could be amended.
         return Apply() if isinstance(decision, Amend) else decision
 
     async def decide(self, proposal: Proposal) -> Decision:
@@ -227,7 +230,7 @@ class Debugger:
 
     # -- holding -------------------------------------------------------------------------------
 
-    async def _hold(self, stop: Stop) -> Any:
+    async def _hold(self, stop: Stop) -> Decision:
         """Stand still until the user has decided; a cancellation is recorded and goes on."""
         self.stop = stop
         self._revise()

@@ -221,7 +221,9 @@ class Comparer:
 
     def _beside(self, request: _Request, compaction: bool) -> None:
         found = request.logged
-        what = "the summary that follows was its answer" if compaction else "of another conversation"
+        what = (
+            "the summary that follows was its answer" if compaction else "of another conversation"
+        )
         text = f"a request of {len(found.sent)} messages beside this one: {what}"
         self._out.at = found.at or self._out.at
         n = self._out.not_before(found.row)
@@ -256,7 +258,8 @@ class Comparer:
         self._sent += 1
         n = self._out.not_before(n)
         self._out.emit(
-            n, e.RequestSent(request=self._sent, model=found.model, turn=self._turn, round=self._sent)
+            n,
+            e.RequestSent(request=self._sent, model=found.model, turn=self._turn, round=self._sent),
         )
         if found.status >= 400:
             text = f"the request ended with HTTP status {found.status}"
@@ -320,9 +323,7 @@ class Comparer:
         change = edit.change
         rewritten = [old for old, _ in change.replaced]
         by_id = {each.id: each for each in edit.before_entries}
-        only_system = not change.removed and all(
-            _is_system(by_id[old].item) for old in rewritten
-        )
+        only_system = not change.removed and all(_is_system(by_id[old].item) for old in rewritten)
         if only_system:
             self._ordinal -= 1
             self._rolled_back(edit, "the system text reads differently from here on")

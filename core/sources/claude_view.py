@@ -7,6 +7,7 @@ somewhere else, the view is made anew from the tree; how it differs is then for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from .claude_chain import Node, Role, Tree
@@ -24,6 +25,7 @@ class View:
         self._way: list[Node] = []
         self._at: dict[Node, int] = {}
         self._families: dict[str, int] = {}
+        self._begin: dict[str, int] = {}
         self._relinked = 0
 
     @property
@@ -61,12 +63,14 @@ class View:
         self.nodes.extend(nodes)
 
     def _enter_way(self, way: list[Node]) -> None:
-        self._way, self._at, self._families = [], {}, {}
+        self._way, self._at, self._families, self._begin = [], {}, {}, {}
         for node in way:
             self._push(node)
 
     def _push(self, node: Node) -> None:
         self._at[node] = len(self._way)
+        if node.family and not self._families.get(node.family):
+            self._begin[node.family] = len(self._way)
         self._way.append(node)
         if node.family:
             self._families[node.family] = self._families.get(node.family, 0) + 1
@@ -93,7 +97,10 @@ class View:
             if len(self._way) - self._at[at] > NEAR:
                 return False
             popped = [self._pop() for _ in range(len(self._way) - self._at[at] - 1)]
-            if any(each.items and not self._stays(each, path) for each in popped):
+            beside = [each for each in popped if each.items and not each.lost]
+            if not all(self._stays(each) for each in beside):
+                return False
+            if beside and not self._is_one_response(beside, path):
                 return False
         for each in reversed(path):
             if each is not node and each.items and not each.shown:
@@ -103,10 +110,8 @@ class View:
             self._push(each)
         return True
 
-    def _stays(self, node: Node, path: list[Node]) -> bool:
+    def _stays(self, node: Node) -> bool:
         """A record that is no longer on the way is still seen: beside it."""
-        if node.lost or node in path:
-            return True
         if node.role is Role.ASSISTANT:
             return self._families.get(node.family, 0) > 0
         above = node.parent
@@ -116,6 +121,17 @@ class View:
             and above.role is Role.ASSISTANT
             and (above in self._at or self._families.get(above.family, 0) > 0)
         )
+
+    def _is_one_response(self, beside: list[Node], path: list[Node]) -> bool:
+        """The way ends in the response that these are beside, with nothing of another in between:
+        only then do they stay where they are."""
+        families = {_family(each) for each in beside}
+        begin = self._begin.get(next(iter(families)))
+        if len(families) > 1 or begin is None:
+            return False
+        end = [*self._way[begin:], *reversed(path)]
+        same = all(each.role is not Role.ASSISTANT or each.family in families for each in end)
+        return same and all(a.line < b.line for a, b in pairwise(end))
 
     def _cut(self, node: Node) -> bool:
         root = self._way[0] if self._way else node
@@ -131,3 +147,9 @@ class View:
                 if each.items and not each.shown and not each.lost and each is not new:
                     return False
         return True
+
+
+def _family(node: Node) -> str:
+    if node.role is Role.ASSISTANT or node.parent is None:
+        return node.family
+    return node.parent.family

@@ -10,6 +10,7 @@ from .found import Finder
 _MODULES: Final = (
     ".discover",
     ".claude_discover",
+    ".opencode_discover",
 )
 """Each has a FINDER (see found.Finder)."""
 

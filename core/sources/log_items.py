@@ -68,7 +68,9 @@ def _chat(message: WireItem, role: str, content: object) -> Iterator[Item]:
         function = dict_of(dict_of(call).get("function"))
         written = function.get("arguments")
         arguments = written if isinstance(written, str) else json_of(written)
-        yield FunctionCall(text_of(dict_of(call).get("id")), text_of(function.get("name")), arguments)
+        yield FunctionCall(
+            text_of(dict_of(call).get("id")), text_of(function.get("name")), arguments
+        )
 
 
 def _content(content: object) -> str | tuple[Part, ...]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import ThresherError
-from ..events import ErrorRaised, Record
+from ..events import ErrorRaised, Note, Record
 from .base import RebuiltRequest, WireItem
 from .lines import open_bytes, unreadable
 from .opencode_changes import BAD, Change
@@ -32,6 +33,7 @@ from .opencode_files import (
 )
 from .opencode_fold import AGENT, SessionInfo
 from .opencode_store import MAGIC, Database, Reader, sessions
+from .opencode_stream import EventStream
 from .registry import Choice
 from .sample import Sample, contained
 
@@ -102,6 +104,10 @@ class OpenCodeSource:
         """The same as `follow`, for a thread."""
         return OpenCodeTail(self.path)
 
+    def tail_beside(self, server: str, *, remote: bool = False) -> OpenCodeTail:
+        """Like `tail`, with what OpenCode's server at this address tells before it is stored."""
+        return OpenCodeTail(self.path, server, remote=remote)
+
     async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[Record]]:
         """The events of the session, then those of what is stored later, until `stop`."""
         stop = stop or asyncio.Event()
@@ -144,9 +150,14 @@ SOURCE = OpenCodeSource
 class OpenCodeTail:
     """A session that OpenCode may still be writing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, server: str = "", *, remote: bool = False) -> None:
         self.path = path
         self._reader = open_reader(path)
+        self._stream: EventStream | None = None
+        if server:
+            self._stream = EventStream(server, self._reader.info.id, remote=remote)
+            weakref.finalize(self, self._stream.stop)
+            self._stream.start()
         self._translator = Translator(self._reader.info, baseline=self._reader.baseline())
         self._seen: tuple[object, ...] | None = None
         self._last = 0
@@ -154,6 +165,12 @@ class OpenCodeTail:
 
     def more(self) -> Iterator[Record]:
         """The records since the last call; what waits for a later change when nothing is new."""
+        if self._stream is not None:
+            pieces, notes = self._stream.take()
+            for text in notes:
+                yield Record(self._last, time.time(), Note(kind="server", text=text))
+            for piece in pieces if self._seen is not None else ():
+                yield from self._translator.feed(piece)
         seen = self._reader.signature()
         if seen != self._seen or not seen:
             fresh = False

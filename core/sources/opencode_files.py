@@ -220,7 +220,9 @@ def _chosen(root: Path, session: str) -> SessionInfo:
     if len(found) == 1:
         return found[0]
     shown = ", ".join(info.id for info in (found or known)[:5])
-    raise ThresherError("Which session", f"{session!r} does not name one session of {root}: {shown}.")
+    raise ThresherError(
+        "Which session", f"{session!r} does not name one session of {root}: {shown}."
+    )
 
 
 def _file_row(n: int, path: Path) -> Change:

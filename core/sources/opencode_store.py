@@ -257,6 +257,25 @@ def choose(database: Database, session: str) -> SessionInfo:
     return found[0]
 
 
+def compactions_in(database: Database, session: str) -> int:
+    """How many compactions a session had, by their marks alone; failed ones count too."""
+    tables = database.tables()
+    count = 0
+    with database.look() as db:
+        if "part" in tables:
+            count += db.execute(
+                "SELECT count(*) FROM part WHERE session_id = ? AND length(data) < 400 "
+                'AND data LIKE \'%"type":"compaction"%\'',
+                (session,),
+            ).fetchone()[0]
+        if "session_message" in tables:
+            count += db.execute(
+                "SELECT count(*) FROM session_message WHERE session_id = ? AND type = 'compaction'",
+                (session,),
+            ).fetchone()[0]
+    return count
+
+
 def _info(row: dict[str, Any]) -> SessionInfo:
     model, _ = _json(row.get("model"))
     return SessionInfo(

@@ -264,11 +264,15 @@ class V1:
                 self._t.request(change.n, e.Purpose.TURN, model)
             case "retry" if before is None:
                 name, text = error_of(dict_of(part.get("error")))
-                event = e.ErrorRaised(kind=name, message=f"tried again after: {text}", where="opencode")
+                event = e.ErrorRaised(
+                    kind=name, message=f"tried again after: {text}", where="opencode"
+                )
                 self._t.tell(change.n, event)
             case _ if kind not in KNOWN_PARTS and before is None:
                 size = len(json_of(change.data))
-                event = e.UnknownRecord(type=f"part/{kind or '(no type)'}", line=change.n, size=size)
+                event = e.UnknownRecord(
+                    type=f"part/{kind or '(no type)'}", line=change.n, size=size
+                )
                 self._t.tell(change.n, event)
             case _:
                 pass
@@ -316,9 +320,7 @@ class V1:
             return
         pending = self._pending
         if message is not None and pending is not None and message is pending.summary:
-            self._t.ephemeral(
-                e.MessageDelta(text=text, channel="summary", pass_id=pending.pass_id)
-            )
+            self._t.ephemeral(e.MessageDelta(text=text, channel="summary", pass_id=pending.pass_id))
         else:
             self._t.ephemeral(e.MessageDelta(text=text))
 
@@ -335,7 +337,9 @@ class V1:
             self._order = [pair for pair in self._order if pair[1] is not message]
             if self._pending is not None and self._pending.marker is message:
                 self._pending = None
-        turns = 1 if message.is_user and message.typed and change.type == changes.MESSAGE_GONE else 0
+        turns = (
+            1 if message.is_user and message.typed and change.type == changes.MESSAGE_GONE else 0
+        )
         self._rebase(change.n, "taken back: OpenCode removed it from the session", turns)
 
     # -- the context -----------------------------------------------------------------------------
@@ -539,7 +543,9 @@ class V1:
             stage=COMPACTION,
             moment=self._moment,
             trigger=pending.trigger,
-            outcome=e.Outcome.FAILED if summary is not None and summary.error else e.Outcome.ABORTED,
+            outcome=e.Outcome.FAILED
+            if summary is not None and summary.error
+            else e.Outcome.ABORTED,
             reason=text,
             kind=name,
             next_step="the recap question stays in the session and is sent without an answer",
@@ -554,7 +560,9 @@ class V1:
         edit = self._t.shown.edit(pending.n, self._pieces(), self._t.ordinal)
         if not edit.change.removed:
             self._t.ordinal -= 1
-            self._t.rewritten(edit, "the recap question of a failed compaction is sent from here on")
+            self._t.rewritten(
+                edit, "the recap question of a failed compaction is sent from here on"
+            )
             return
         self._t.compacted(
             edit,
@@ -646,9 +654,7 @@ def _cleared(item: Any) -> Any:
     return msgspec.structs.replace(item, output=CLEARED)
 
 
-def _restored(
-    view: list[Stored], after: list[WireItem], outputs: dict[str, str]
-) -> list[WireItem]:
+def _restored(view: list[Stored], after: list[WireItem], outputs: dict[str, str]) -> list[WireItem]:
     """The messages of `after` with the pruned outputs, which were sent until now."""
     results = iter(
         [

@@ -278,8 +278,10 @@ class V2:
         self._t.ordinal += 1
         edit = self._t.shown.edit(n, target, self._t.ordinal, row.id)
         recent = text_of(row.data.get("recent"))
-        kept = f"the newest {len(recent):,} characters are kept as text" if recent else (
-            "nothing is kept as it was, since the newest message alone is too long"
+        kept = (
+            f"the newest {len(recent):,} characters are kept as text"
+            if recent
+            else ("nothing is kept as it was, since the newest message alone is too long")
         )
         self._t.compacted(
             edit,
@@ -330,12 +332,14 @@ def _pieces(row: Row) -> list[Piece]:
 
 def _written(row: Row, how: Writing) -> str:
     """A row as text for the summariser, which sees of a result only its content."""
-    tools = {
-        text_of(part.get("name"))
-        for part in row.content
-        if part.get("type") == "tool" and not dict_of(part.get("state")).get("content")
-    } if row.type == "assistant" else set()
+    tools = (
+        {
+            text_of(part.get("name"))
+            for part in row.content
+            if part.get("type") == "tool" and not dict_of(part.get("state")).get("content")
+        }
+        if row.type == "assistant"
+        else set()
+    )
     empty = msgspec.structs.replace(how, empty_tools=frozenset(tools))
     return written([piece.item for piece in pieces_of(row)], empty)
-
-

@@ -177,8 +177,9 @@ def usage_of(value: dict[str, Any]) -> Usage | None:
         told.get("completion_tokens_details")
     )
     cached = int_of(details.get("cached_tokens"))
-    read, write = _number(told, "cache_read_input_tokens"), _number(
-        told, "cache_creation_input_tokens"
+    read, write = (
+        _number(told, "cache_read_input_tokens"),
+        _number(told, "cache_creation_input_tokens"),
     )
     if read is not None or write is not None:
         input, cached = input + (read or 0) + (write or 0), read
@@ -263,7 +264,9 @@ def _answer(value: dict[str, Any]) -> str:
         if text := text_of(content) or "\n".join(texts_of(content)):
             return text
         output = answer.get("output")
-        parts = [dict_of(each).get("content") for each in output] if isinstance(output, list) else []
+        parts = (
+            [dict_of(each).get("content") for each in output] if isinstance(output, list) else []
+        )
         if text := "\n".join(text for part in parts for text in texts_of(part)):
             return text
     return ""

@@ -42,6 +42,17 @@ Json = Annotated[
     ),
 ]
 
+Break = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--break",
+        negative="",
+        show_default=False,
+        help="Stop there and wait for you: compaction, stage:NAME, policy:NAME, tokens:N, "
+        "percent:P, output:N, overflow or failure; may be repeated.",
+    ),
+]
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -94,7 +105,9 @@ class ModelFlags:
         str | None, Parameter(help="The environment variable that holds the key.")
     ] = None
     max_output: Annotated[int | None, Parameter(help="Most tokens of one answer.")] = None
-    summariser: Annotated[str | None, Parameter(help="Another model for the summaries.")] = None
+    summariser: Annotated[
+        str | None, Parameter(help="Another model for the summaries, or offline: no model.")
+    ] = None
 
     def values(self) -> dict[str, Any]:
         """What was given, by the dotted names of the settings."""
@@ -113,6 +126,21 @@ def approval(yes: bool, read_only: bool) -> dict[str, Any]:
     if yes and read_only:
         raise ThresherError("Wrong usage", "--yes and --read-only exclude one another: give one.")
     return {"agent.approval": "yes" if yes else "read-only" if read_only else None}
+
+
+def breaks_of(texts: tuple[str, ...], without_screen: bool) -> tuple[str, ...]:
+    """The breakpoints of the flag, as the session keeps them. Raises ThresherError for one that
+    there is not, and where nobody could go on from it."""
+    from thresher.core.debug.breakpoints import parse
+
+    found = tuple(str(parse(text)) for text in texts)
+    if found and without_screen:
+        raise ThresherError(
+            "Nobody to stop for",
+            f"--break {found[0]} waits for you, and without a screen you cannot go on from there: "
+            "leave it out, or leave out --headless and --json.",
+        )
+    return found
 
 
 def settings_of(given: dict[str, Any]) -> Settings:

@@ -16,6 +16,7 @@ from . import crash, output
 from .as_before import as_before, folder_of, settings_on_record, tell_changes
 from .doctor import no_terminal
 from .flags import (
+    Break,
     CompactionFlags,
     Headless,
     Json,
@@ -24,6 +25,7 @@ from .flags import (
     WorkspaceFlag,
     Yes,
     approval,
+    breaks_of,
     settings_of,
     workspace_of,
 )
@@ -73,14 +75,24 @@ def open_(
     /,
     *,
     session: Annotated[str | None, Parameter(help=SESSION_HELP)] = None,
+    server: Annotated[
+        str | None,
+        Parameter(help="The address of a running OpenCode server, for what is not stored yet."),
+    ] = None,
+    remote: Annotated[
+        bool,
+        Parameter(
+            name="--remote", negative="", show_default=False, help="SERVER may be another machine."
+        ),
+    ] = False,
 ) -> int:
     """Open any session, own or of another agent, and follow it while it grows."""
     from ..opening import open_file, tail_of
 
     path = meant(located(file), session)
-    tail_of(path)
+    tail = tail_of(path, server or "", remote=remote)
     _require_terminal(f"`thresher compactions {file}` prints its compactions")
-    return _show(lambda: open_file(path))
+    return _show(lambda: open_file(path, tail=tail))
 
 
 def demo(
@@ -92,6 +104,7 @@ def demo(
     ] = False,
     yes: Yes = False,
     read_only: ReadOnly = False,
+    break_: Break = (),
     headless: Headless = False,
     json: Json = False,
 ) -> int:
@@ -101,6 +114,7 @@ def demo(
     compactions are real. Without --workspace it works on a small project of its own.
     """
     without_screen = headless or json
+    breaks = breaks_of(break_, without_screen)
     if not without_screen:
         _require_terminal("`thresher demo --headless` prints what happens")
     # In a folder of its own it may do what it likes.
@@ -127,7 +141,7 @@ def demo(
         from . import headless as without
 
         return without.run(make(None), work, json=json)
-    return _show_agent(settings, make, work)
+    return _show_agent(settings, make, work, breaks)
 
 
 def run(
@@ -139,6 +153,7 @@ def run(
     workspace: WorkspaceFlag = None,
     yes: Yes = False,
     read_only: ReadOnly = False,
+    break_: Break = (),
     headless: Headless = False,
     json: Json = False,
 ) -> int:
@@ -148,6 +163,7 @@ def run(
     says where). The key is read from the variable that --api-key-var names (OPENAI_API_KEY).
     """
     text = (task or "").strip()
+    breaks = breaks_of(break_, headless or json)
     given = {**model.values(), **compaction.values(), **approval(yes, read_only)}
     settings = settings_of(given)
     folder = workspace_of(workspace)
@@ -158,7 +174,7 @@ def run(
         setup = prepare_setup(settings, folder, approver=approver)
         return _agent(setup, new_session(setup, title=text.split("\n")[0][:200]))
 
-    return _work(settings, make, text, headless or json, json, "run")
+    return _work(settings, make, text, headless or json, json, "run", breaks)
 
 
 def resume(
@@ -171,6 +187,7 @@ def resume(
     workspace: WorkspaceFlag = None,
     yes: Yes = False,
     read_only: ReadOnly = False,
+    break_: Break = (),
     headless: Headless = False,
     json: Json = False,
 ) -> int:
@@ -182,6 +199,7 @@ def resume(
     from thresher.core.sessions import catalog
 
     text = (task or "").strip()
+    breaks = breaks_of(break_, headless or json)
     path = catalog.find(which, paths.sessions_dir())
     given = {**model.values(), **compaction.values(), **approval(yes, read_only)}
     state = settings_on_record(path)
@@ -197,7 +215,7 @@ def resume(
         tell_changes(session, setup)
         return _agent(setup, session)
 
-    return _work(settings, make, text, headless or json, json, "resume")
+    return _work(settings, make, text, headless or json, json, "resume", breaks)
 
 
 # -- screens and their absence -----------------------------------------------------------------
@@ -209,14 +227,20 @@ Start = Callable[[], Awaitable["Opened"]]
 
 
 def _work(
-    settings: Settings, make: Make, text: str, without_screen: bool, json: bool, command: str
+    settings: Settings,
+    make: Make,
+    text: str,
+    without_screen: bool,
+    json: bool,
+    command: str,
+    breaks: tuple[str, ...],
 ) -> int:
     async def work(agent: Agent) -> Sequence[TurnOutcome]:
         return [await agent.run_turn(text)]
 
     if not without_screen:
         _require_terminal(f'`thresher {command} ... "TASK" --headless` prints what happens')
-        return _show_agent(settings, make, work if text else None)
+        return _show_agent(settings, make, work if text else None, breaks)
     if not text:
         raise ThresherError(
             "No task", f"without a screen there is nobody to give one: thresher {command} ... TASK."
@@ -230,7 +254,7 @@ def _work(
     return headless.run(make(None), work, json=json)
 
 
-def _show_agent(settings: Settings, make: Make, work: Work | None) -> int:
+def _show_agent(settings: Settings, make: Make, work: Work | None, breaks: tuple[str, ...]) -> int:
     made: list[Agent] = []
 
     async def start() -> Opened:
@@ -241,6 +265,9 @@ def _show_agent(settings: Settings, make: Make, work: Work | None) -> int:
         made.append(agent)
         opened = open_live(agent, asking)
         actor = opened.model.actor
+        for text in breaks:
+            if actor is not None:
+                actor.set_break(text)
 
         async def begin() -> None:
             if work is not None and isinstance(actor, AgentActor):

@@ -393,3 +393,16 @@ async def until(r: Rig, kind: type[e.Event]) -> None:
         if r.events(kind):
             return
         await events.wait()
+
+
+async def test_offline_as_the_summariser_asks_no_model(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 9000, "completion_tokens": 10, "total_tokens": 9010}
+    script = summary_or(Reply("reading", calls=(READ,), usage=usage), Reply("Done."))
+    flags = {"compaction.summariser": "offline"}
+    async with rig(tmp_path, script, flags=flags) as r:
+        await r.agent.run_turn("Read the notes. Never use floats.")
+        (done,) = r.events(e.HistoryCompacted)
+        assert done.summariser is not None
+        assert done.summariser.model == "offline (extractive)"
+        assert "Never use floats." in (done.summary or "")
+        assert all(request.body.get("tools") for request in r.server.model_requests)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from thresher.core import events as e
-from thresher.core.context import EntryId, Kept, Replaced, Restored
+from thresher.core.context import EntryId, Inserted, Kept, Replaced, Restored
 from thresher.core.insight.lineage import Lineage, StepKind
 from thresher.core.items import FunctionCallOutput, system, user
 
@@ -61,7 +61,7 @@ def test_a_life_is_told_from_its_creation_to_the_summary_that_speaks_for_it() ->
         (StepKind.CREATED, line + 1),
         (StepKind.IN_CONTEXT, line + 1),
     ]
-    assert life.steps[0].words == f"created at {output} by read_file → src/a.py".replace("→", "→")
+    assert life.steps[0].words == f"created at {output} by read_file → src/a.py"
     assert life.steps[1].words == f"rewritten by compaction 1 (teaching micro) into {cleared}"
     assert life.seen == f"the model sees only summary {summary}, which speaks for it"
     assert Lineage(w.history).life(cleared).forms == (output, cleared)
@@ -101,8 +101,6 @@ def test_what_was_rolled_back_and_came_back_under_another_id_is_found_again() ->
     second = w.item(user("second"))
     w.summarise([], "both")
     line = len(w.history)
-    from thresher.core.context import Inserted
-
     w.emit(
         e.HistoryRolledBack(
             turns=1, segments=(Inserted(user("first")),), items_before=1, items_after=1, removed=1

@@ -17,6 +17,14 @@ here is only the name of the variable that holds it.
 
     [compaction.params]                       # the policy's own constants
     threshold = 8000
+
+    [screen]
+    theme = "thresher-contrast"               # else the one that was chosen last
+    tour = false                              # no tour on the first start
+
+    [keys]                                    # the ids are those of `thresher keys`
+    console.follow = "F"
+    app.quit = "ctrl+q"                       # several: "q, ctrl+q"
 """
 
 from __future__ import annotations
@@ -107,9 +115,11 @@ class AgentSettings(
 class ScreenSettings(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """[screen]: how it looks; `theme` is the name of one, empty for the usual one."""
+    """[screen]: how it looks; `theme` is the name of one, empty for the one chosen last. `tour`
+    says whether the first start shows the tour."""
 
     theme: str = ""
+    tour: bool = True
 
 
 class Settings(
@@ -122,11 +132,18 @@ class Settings(
     compaction: CompactionSettings = CompactionSettings()
     agent: AgentSettings = AgentSettings()
     screen: ScreenSettings = ScreenSettings()
+    keys: dict[str, dict[str, str]] = {}
+    """[keys]: keys by the two parts of an id of the key table."""
     sources: dict[str, str] = {}
 
     def source(self, name: str) -> str:
         """Where a value comes from: a file, a variable, a flag, or "default"."""
         return self.sources.get(name, "default")
+
+    @property
+    def keymap(self) -> dict[str, str]:
+        """The user's keys by the ids of the key table; whether there are such is not known here."""
+        return {f"{at}.{id}": keys for at, ids in self.keys.items() for id, keys in ids.items()}
 
     def stated_limits(self) -> Stated | None:
         """The limits that the user set, as the first side of `models.resolve`; None if none."""
@@ -236,9 +253,22 @@ def _leaves(found: Mapping[str, Any], file: str) -> list[tuple[str, Any]]:
         for key, value in content.items():
             if (table, key) == ("compaction", "params") and isinstance(value, Mapping):
                 leaves.extend((f"compaction.params.{name}", each) for name, each in value.items())
+            elif table == "keys":
+                leaves.extend(_keys(key, value, file))
             else:
                 leaves.append((f"{table}.{key}", value))
     return leaves
+
+
+def _keys(key: str, value: object, file: str) -> list[tuple[str, Any]]:
+    """The keys of an id, which TOML reads as a table of its first part unless it is quoted."""
+    if isinstance(value, Mapping):
+        return [(f"keys.{key}.{name}", each) for name, each in value.items()]
+    if "." not in key:
+        raise ThresherError(
+            "No such key", f"{file} sets [keys] {key}, and ids have two parts: console.follow."
+        )
+    return [(f"keys.{key}", value)]
 
 
 def _put(

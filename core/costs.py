@@ -19,8 +19,19 @@ _ESTIMATOR = CharClassCounter()
 
 
 def estimate_item(item: Item) -> int:
-    """The estimate used until a tokenizer has counted: text only, no framing."""
-    return _ESTIMATOR.count_text(item.text)
+    """The estimate used until a tokenizer has counted: text only, no framing.
+
+    Where only the head of a text is held, the rest is taken to be like it.
+    """
+    return whole_tokens(item, _ESTIMATOR.count_text(item.text))
+
+
+def whole_tokens(item: Item, held: int) -> int:
+    """Tokens of an item's whole text, where `held` are those of the part of it that is held."""
+    have = len(item.text)
+    if item.body is None or item.body.chars <= have or not have:
+        return held
+    return round(held * item.body.chars / have)
 
 
 class CostTable:

@@ -4,6 +4,9 @@ Every system that thresher runs or reads is told in these few kinds. They follow
 the OpenAI Responses protocol (message, function_call, function_call_output, reasoning), to which
 the teaching harness adds a compaction summary. Items are immutable: what a compaction changes, it
 replaces.
+
+Items of a large foreign session may hold only the head of their text: then `body` says how much
+there is and where. Whoever needs the whole text asks the session's `Bodies` (sources.base) for it.
 """
 
 from __future__ import annotations
@@ -52,6 +55,22 @@ class OpaquePart(msgspec.Struct, frozen=True, gc=False, tag="opaque", tag_field=
 Part: TypeAlias = TextPart | ImagePart | OpaquePart
 
 
+class Body(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Where the whole of an item is, when only the head of it is held: in a large session file.
+
+    `offset` and `size` are those of its line in bytes, `part` says which item of that line it is.
+    `chars` are the characters of the item's whole `text`, `sealed` those of what is no text
+    (sealed reasoning, the JSON of a foreign item). `check` tells whether it is still the same.
+    """
+
+    offset: int
+    size: int
+    part: int = 0
+    chars: int = 0
+    sealed: int = 0
+    check: int = 0
+
+
 class Message(
     msgspec.Struct, frozen=True, gc=False, tag="message", tag_field="kind", omit_defaults=True
 ):
@@ -67,6 +86,7 @@ class Message(
     content: str | tuple[Part, ...]
     synthetic: bool = False
     phase: str = ""
+    body: Body | None = None
 
     @property
     def text(self) -> str:
@@ -85,6 +105,7 @@ class FunctionCall(
     name: str
     arguments: str
     namespace: str = ""
+    body: Body | None = None
 
     @property
     def text(self) -> str:
@@ -110,6 +131,7 @@ class FunctionCallOutput(
     name: str = ""
     is_error: bool = False
     saved: str = ""
+    body: Body | None = None
 
     @property
     def text(self) -> str:
@@ -124,6 +146,7 @@ class Reasoning(
 
     summary: str = ""
     encrypted: str = ""
+    body: Body | None = None
 
     @property
     def text(self) -> str:
@@ -150,6 +173,7 @@ class CompactionSummary(
     prefix: str = ""
     encrypted: str = ""
     role: Role = Role.USER
+    body: Body | None = None
 
     @property
     def opaque(self) -> bool:
@@ -173,11 +197,24 @@ class OtherItem(
     type: str
     json: str
     text: str = ""
+    body: Body | None = None
 
 
 Item: TypeAlias = (
     Message | FunctionCall | FunctionCallOutput | Reasoning | CompactionSummary | OtherItem
 )
+
+
+def text_length(item: Item) -> int:
+    """The characters of the item's whole text, also when only its head is held."""
+    return len(item.text) if item.body is None else item.body.chars
+
+
+def sealed_length(item: Item) -> int:
+    """The characters of what is sealed in an item, also when only its beginning is held."""
+    if not isinstance(item, Reasoning | CompactionSummary):
+        return 0
+    return len(item.encrypted) if item.body is None else item.body.sealed
 
 
 class Kind(StrEnum):

@@ -10,7 +10,18 @@ import re
 from collections.abc import Iterable
 
 from .context import Context, Entry, EntryId
-from .items import CompactionSummary, ImagePart, Item, Message, OpaquePart, OtherItem, Reasoning
+from .costs import whole_tokens
+from .items import (
+    CompactionSummary,
+    ImagePart,
+    Item,
+    Message,
+    OpaquePart,
+    OtherItem,
+    Reasoning,
+    TextPart,
+    sealed_length,
+)
 from .tokens import Basis, Counter, Scope, Tokens
 
 IMAGE = 1_844
@@ -29,13 +40,16 @@ def item_tokens(counter: Counter, item: Item) -> int:
     output its (possibly capped) text, of a summary its prefix and content. What has no text is
     reckoned by fixed rules, whatever the counter: a picture is `IMAGE` or `SMALL_IMAGE`, any
     other attachment (an unbroken base64 run of 1,000 characters or more) is `IMAGE`, and sealed
-    reasoning is a quarter of its decoded bytes less a frame of 650 (Codex).
+    reasoning is a quarter of its decoded bytes less a frame of 650 (Codex). Of an item whose head
+    alone is held, the rest is taken to be like it.
     """
+    if item.body is not None:
+        return _head_tokens(counter, item)
     match item:
         case Message(content=tuple()):
             return sum(_part_tokens(counter, part) for part in item.content)
         case Reasoning(encrypted=sealed) | CompactionSummary(encrypted=sealed) if sealed:
-            return _sealed(sealed) + counter.count_text(item.text)
+            return _sealed(len(sealed)) + counter.count_text(item.text)
         case OtherItem(text=""):
             return _json_tokens(counter, item.json)
         case _:
@@ -116,5 +130,18 @@ def _json_tokens(counter: Counter, json: str) -> int:
     return counter.count_text(rest) + attachments * IMAGE
 
 
-def _sealed(base64: str) -> int:
-    return -(-max(0, len(base64) * 3 // 4 - _SEALED_FRAME) // 4)
+def _head_tokens(counter: Counter, item: Item) -> int:
+    tokens = whole_tokens(item, counter.count_text(item.text))
+    match item:
+        case Message(content=tuple(parts)):
+            others = [part for part in parts if not isinstance(part, TextPart)]
+            return tokens + sum(_part_tokens(counter, part) for part in others)
+        case Reasoning() | CompactionSummary():
+            return tokens + _sealed(sealed_length(item))
+        case _:
+            return tokens
+
+
+def _sealed(base64: int) -> int:
+    """By the number of its characters."""
+    return -(-max(0, base64 * 3 // 4 - _SEALED_FRAME) // 4)

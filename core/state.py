@@ -8,6 +8,7 @@ changed in place, which makes `copy` cheap: that is how rewinding keeps checkpoi
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from enum import IntFlag, StrEnum, auto
 from typing import Any
 
@@ -58,6 +59,9 @@ _ITEM = Changed.CONTEXT | Changed.ROWS | Changed.METER | Changed.STREAM
 _ROWS_STATUS = Changed.ROWS | Changed.STATUS
 _ROWS_STREAM = _ROWS_STATUS | Changed.STREAM
 _OTHER = Changed.ROWS | Changed.STATUS | Changed.PROBLEMS | Changed.METER
+
+_ROW_OF: dict[Kind, RowKind] = {kind: RowKind(kind.value) for kind in Kind if kind is not Kind.CALL}
+"""The row of an entry that is no call."""
 
 _SHARED = frozenset({"known", "costs"})
 """Tables that copies share: an id names the same entry at every position, so they only grow."""
@@ -272,52 +276,11 @@ class SessionState:
 
     def apply(self, record: e.Record) -> Changed:
         """Take one record. Never raises: what does not fit becomes a problem that is shown."""
-        if not record.ephemeral:
+        if record.n >= 0:
             self.position = record.n
             self.last_at = record.at
-        match record.event:
-            case e.MessageDelta():
-                return self._delta(record.event)
-            case e.ToolOutput():
-                return self._tool_output(record.event)
-            case e.ItemAppended():
-                return self._item(record, record.event)
-            case e.UsageReported():
-                return self._usage(record, record.event)
-            case e.RequestSent():
-                return self._request(record, record.event)
-            case e.ToolStarted() | e.ToolFinished():
-                return self._tool(record, record.event)
-            case (
-                e.CompactionStarted()
-                | e.CompactionProposed()
-                | e.HistoryCompacted()
-                | e.CompactionSkipped()
-                | e.CompactionFailed()
-                | e.SummaryAttemptFailed()
-            ):
-                return self._compaction(record, record.event)
-            case e.HistoryRolledBack():
-                return self._rolled_back(record, record.event)
-            case e.HistoryRestored():
-                return self._restored(record, record.event)
-            case e.CompactionDecided():
-                return self._decided(record.event)
-            case (
-                e.BreakpointSet()
-                | e.BreakpointCleared()
-                | e.EntriesPinned()
-                | e.EntriesUnpinned()
-                | e.DebuggerStopped()
-                | e.DebuggerContinued()
-            ):
-                return self._hold(record, record.event)
-            case e.UnannouncedReduction():
-                return self._reduced(record, record.event)
-            case e.SessionStarted() | e.ModelChanged() | e.PolicyChanged():
-                return self._meta(record, record.event)
-            case _:
-                return self._other(record, record.event)
+        handler = _HANDLERS.get(type(record.event), SessionState._other)
+        return handler(self, record, record.event)
 
     def _row(self, kind: RowKind, record: e.Record, **more: Any) -> None:
         self.rows.append(Row(kind=kind, n=record.n, at=record.at, **more))
@@ -369,7 +332,7 @@ class SessionState:
                 self._row(RowKind.ASSISTANT, record, id=id)
                 self.streams.pop("assistant", None)
             case _:
-                self._row(RowKind(entry.kind.value), record, id=id)
+                self._row(_ROW_OF[entry.kind], record, id=id)
         self.streams.pop("reasoning", None)
         return _ITEM
 
@@ -437,10 +400,10 @@ class SessionState:
             self._row(RowKind.TOOL, record, call_id=key)
         return _ROWS_STATUS
 
-    def _tool_output(self, event: e.ToolOutput) -> Changed:
+    def _tool_output(self, record: e.Record, event: e.ToolOutput) -> Changed:
         return Changed.STREAM if self.runs.streamed(event) else Changed.NOTHING
 
-    def _delta(self, event: e.MessageDelta) -> Changed:
+    def _delta(self, record: e.Record, event: e.MessageDelta) -> Changed:
         if event.channel == "summary" and event.pass_id in self._open_passes:
             at = self._open_passes[event.pass_id]
             card = self.cards[at]
@@ -590,7 +553,7 @@ class SessionState:
             )
         return found
 
-    def _decided(self, event: e.CompactionDecided) -> Changed:
+    def _decided(self, record: e.Record, event: e.CompactionDecided) -> Changed:
         at = self._open_passes.get(event.pass_id)
         if at is not None:
             self.cards[at] = self.cards[at].decided(event)
@@ -708,6 +671,45 @@ class SessionState:
             case _:
                 self._row(RowKind.NOTE, record, text=e.event_name(event))
         return _OTHER
+
+
+# One look-up for each record: a chain of cases costs most for the events that come most often.
+_HANDLERS: dict[type[e.Event], Callable[[SessionState, e.Record, Any], Changed]] = {
+    e.MessageDelta: SessionState._delta,
+    e.ToolOutput: SessionState._tool_output,
+    e.ItemAppended: SessionState._item,
+    e.UsageReported: SessionState._usage,
+    e.RequestSent: SessionState._request,
+    e.HistoryRolledBack: SessionState._rolled_back,
+    e.HistoryRestored: SessionState._restored,
+    e.CompactionDecided: SessionState._decided,
+    e.UnannouncedReduction: SessionState._reduced,
+    **dict.fromkeys((e.ToolStarted, e.ToolFinished), SessionState._tool),
+    **dict.fromkeys(
+        (
+            e.CompactionStarted,
+            e.CompactionProposed,
+            e.HistoryCompacted,
+            e.CompactionSkipped,
+            e.CompactionFailed,
+            e.SummaryAttemptFailed,
+        ),
+        SessionState._compaction,
+    ),
+    **dict.fromkeys(
+        (
+            e.BreakpointSet,
+            e.BreakpointCleared,
+            e.EntriesPinned,
+            e.EntriesUnpinned,
+            e.DebuggerStopped,
+            e.DebuggerContinued,
+        ),
+        SessionState._hold,
+    ),
+    **dict.fromkeys((e.SessionStarted, e.ModelChanged, e.PolicyChanged), SessionState._meta),
+}
+"""What folds each event; `_other` folds the rest."""
 
 
 __all__ = [

@@ -22,9 +22,11 @@ from thresher.core.errors import ThresherError
 from thresher.core.text import cap_lines, clean_line
 
 from .commands import Commands
+from .keymap import checked, effective
 from .keys import Where, bindings
 from .model import ConsoleModel
 from .opening import Opened, open_file
+from .remembered import Remembered
 from .screens.opening import OpeningScreen
 from .screens.picker import Lister
 from .theme import DARK_NAME, LIGHT_NAME, ThemedApp
@@ -42,7 +44,8 @@ class ThresherApp(ThemedApp):
     """The console. `start` makes the first session; without it the list of sessions is shown.
 
     `lister` finds the sessions of this machine, `opener` opens one of them. `keymap` maps ids of
-    the key table to keys.
+    the key table to keys; ThresherError says what is wrong with it. `theme` is taken before the one
+    that is `remembered`. `tour` shows the tour on the first start.
     """
 
     TITLE = "thresher"
@@ -50,6 +53,9 @@ class ThresherApp(ThemedApp):
     CSS_PATH = Path(__file__).parent / "styles" / "app.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (NARROW, "normal"), (WIDE, "wide")]
     COMMANDS = {Commands}
+
+    _remembering = False
+    """Whether a theme that is set now was the user's choice."""
 
     def __init__(
         self,
@@ -61,8 +67,11 @@ class ThresherApp(ThemedApp):
         theme: str = "",
         keymap: Mapping[str, str] | None = None,
         animate: bool = False,
+        remembered: Remembered | None = None,
+        tour: bool = False,
     ) -> None:
         super().__init__()
+        self.remembered = remembered or Remembered()
         self.clock = clock
         self.opened: list[Opened] = []
         self.shown: Opened | None = None
@@ -77,10 +86,17 @@ class ThresherApp(ThemedApp):
         self._mode_of: dict[int, str] = {}
         if not animate:
             self.animation_level = "none"
-        if theme in self.available_themes:
-            self.theme = theme
+        # Without colours a theme that was chosen for its colours is of no use.
+        before = "" if self.no_color else self.remembered.tastes.theme
+        for name in (theme, before):
+            if name in self.available_themes:
+                self.theme = name
+                break
+        self._tour_waits = tour and not self.remembered.tastes.toured
         if keymap:
-            self.set_keymap(dict(keymap))
+            own = checked(keymap)
+            self.key_table = effective(own)
+            self.set_keymap(own)
 
     # -- screens -------------------------------------------------------------------------------
 
@@ -91,6 +107,7 @@ class ThresherApp(ThemedApp):
     def on_mount(self) -> None:
         """Begin with the session that was asked for, or with the list, once something is painted:
         what is loaded for them must not stand before the first picture."""
+        self._remembering = True
         if self._start is None:
             self.call_after_refresh(self.action_sessions)
         else:
@@ -131,7 +148,7 @@ class ThresherApp(ThemedApp):
         self._modes_made += 1
         mode = f"session-{self._modes_made}"
         model = opened.model
-        self.add_mode(mode, lambda: ConsoleScreen(model))
+        self.add_mode(mode, lambda: ConsoleScreen(model, self.remembered))
         before = [old for old in self.opened if not old.live]
         self.opened.append(opened)
         self._mode_of[id(opened)] = mode
@@ -193,17 +210,22 @@ class ThresherApp(ThemedApp):
         self.push_screen(TextScreen(title, text))
 
     def action_help(self) -> None:
-        """Show the keys and signs."""
-        from .screens.help import HelpScreen
+        """Show the keys of this screen, and the signs."""
+        from .screens.help import HelpScreen, places_of
 
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen())
+            self.push_screen(HelpScreen(places_of(self.screen)))
 
     # -- looks ---------------------------------------------------------------------------------
 
     def action_toggle_theme(self) -> None:
         """From dark to light, or back."""
         self.theme = LIGHT_NAME if self.current_theme.dark else DARK_NAME
+
+    def watch_theme(self, theme: str) -> None:
+        """What the user chose is remembered; what the program began with is not."""
+        if self._remembering:
+            self.remembered.keep(theme=theme)
 
     def action_save_picture(self) -> None:
         """Save the screen as an SVG file in the folder the program runs in."""

@@ -10,7 +10,7 @@ user's own key map (`App.set_keymap`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,6 +29,10 @@ class Where(StrEnum):
     APPROVAL = "a tool that asks"
     MODAL = "dialogs"
     HELP = "help"
+    FIND = "find line"
+    DIFF = "before and after"
+    CONTEXT = "context list"
+    MARKS = "bookmarks"
 
 
 class Group(StrEnum):
@@ -72,7 +76,7 @@ KEYS: tuple[Key, ...] = (
         Where.ROWS, Group.MOVE,
     ),
     Key(
-        "rows.page_down", "pagedown,ctrl+f,space", "page_down", "Page down", "One page down",
+        "rows.page_down", "pagedown,ctrl+f", "page_down", "Page down", "One page down",
         Where.ROWS, Group.MOVE,
     ),
     Key("rows.top", "home,g", "scroll_home", "Top", "To the first row", Where.ROWS, Group.MOVE),
@@ -84,6 +88,14 @@ KEYS: tuple[Key, ...] = (
         "list.open", "enter", "select", "Open", "Open or fold the selected row",
         Where.LIST, Group.VIEW,
     ),
+    Key(
+        "list.next", "n", "jump(1)", "Next", "To the next match, change or finding",
+        Where.LIST, Group.MOVE,
+    ),
+    Key(
+        "list.previous", "N", "jump(-1)", "Back", "To the match, change or finding before",
+        Where.LIST, Group.MOVE,
+    ),
     # -- console ----------------------------------------------------------------------------------
     Key(
         "console.follow", "f", "follow", "Follow", "Follow the newest row, or stop",
@@ -94,12 +106,20 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.VIEW, palette="Expand all cards",
     ),
     Key(
-        "console.detail", "d", "detail", "Detail", "Show or hide the detail pane",
+        "console.detail", "D", "detail", "Detail", "Show or hide the detail pane",
         Where.CONSOLE, Group.VIEW, palette="Toggle the detail pane",
     ),
     Key(
         "console.chart", "v", "chart", "Chart", "Show or hide the token chart",
         Where.CONSOLE, Group.VIEW, palette="Toggle the token chart",
+    ),
+    Key(
+        "console.narrower", "less_than_sign", "split(-5)", "Narrower", "More room for the detail",
+        Where.CONSOLE, Group.VIEW, palette="Widen the detail",
+    ),
+    Key(
+        "console.wider", "greater_than_sign", "split(5)", "Wider", "More room for the timeline",
+        Where.CONSOLE, Group.VIEW, palette="Widen the timeline",
     ),
     Key(
         "console.previous", "left_square_bracket", "previous_compaction", "Previous",
@@ -122,6 +142,62 @@ KEYS: tuple[Key, ...] = (
     Key(
         "console.live", "L", "live", "Live", "Back to the newest record",
         Where.CONSOLE, Group.TIME, footer=True, palette="Back to live",
+    ),
+    Key(
+        "console.find", "slash", "find", "Find", "Find words, tools, ids; with filters",
+        Where.CONSOLE, Group.MOVE, footer=True, palette="Find...",
+    ),
+    Key(
+        "console.round_back", "left_curly_bracket", "previous_round", "Round before",
+        "Back to the request before", Where.CONSOLE, Group.TIME, palette="Previous round",
+    ),
+    Key(
+        "console.round_on", "right_curly_bracket", "next_round", "Next round",
+        "To the next request", Where.CONSOLE, Group.TIME, palette="Next round",
+    ),
+    Key(
+        "console.error_back", "left_parenthesis", "previous_error", "Error before",
+        "Back to the error before", Where.CONSOLE, Group.TIME, palette="Previous error",
+    ),
+    Key(
+        "console.error_on", "right_parenthesis", "next_error", "Next error",
+        "To the next error", Where.CONSOLE, Group.TIME, palette="Next error",
+    ),
+    Key(
+        "console.play", "space", "play", "Play", "Play the session from here, or pause",
+        Where.CONSOLE, Group.TIME, palette="Play the session",
+    ),
+    Key(
+        "console.faster", "plus", "speed(1)", "Faster", "Play twice as fast",
+        Where.CONSOLE, Group.TIME,
+    ),
+    Key(
+        "console.slower", "minus", "speed(-1)", "Slower", "Play half as fast",
+        Where.CONSOLE, Group.TIME,
+    ),
+    Key(
+        "console.go_back", "backspace", "go_back", "Back", "Back to where a jump began",
+        Where.CONSOLE, Group.MOVE, palette="Back to where the jump began",
+    ),
+    Key(
+        "console.bookmark", "m", "bookmark", "Bookmark", "Set a bookmark with a note here",
+        Where.CONSOLE, Group.MOVE, palette="Set a bookmark...",
+    ),
+    Key(
+        "console.bookmarks", "apostrophe", "bookmarks", "Bookmarks", "List the bookmarks",
+        Where.CONSOLE, Group.MOVE, palette="Bookmarks...",
+    ),
+    Key(
+        "console.outline", "O", "outline", "Outline", "The phases between compactions",
+        Where.CONSOLE, Group.MOVE, palette="Outline...",
+    ),
+    Key(
+        "console.diff", "d", "diff", "Diff", "Before and after of the selected compaction",
+        Where.CONSOLE, Group.COMPACTION, footer=True, palette="Show before and after",
+    ),
+    Key(
+        "console.context", "x", "context", "Context", "The exact list that the model sees here",
+        Where.CONSOLE, Group.COMPACTION, footer=True, palette="Inspect the context",
     ),
     Key(
         "console.compact", "c", "compact", "Compact", "Compact now, or with a focus",
@@ -170,6 +246,63 @@ KEYS: tuple[Key, ...] = (
         "picker.back", "escape", "back", "Back", "Clear the filter, or go back",
         Where.PICKER, Group.SESSION, footer=True,
     ),
+    # -- find, before and after, the context list, bookmarks ------------------------------------
+    Key("find.go", "enter", "go", "Go", "Go on in the list", Where.FIND, Group.MOVE),
+    Key("find.close", "escape", "close", "Close", "Close the find line", Where.FIND, Group.MOVE),
+    Key("find.next", "down", "jump(1)", "Next", "To the next match", Where.FIND, Group.MOVE),
+    Key("find.previous", "up", "jump(-1)", "Back", "To the match before", Where.FIND, Group.MOVE),
+    Key(
+        "diff.filter", "f", "filter", "Filter", "Show only some changes, roles, tools or sizes",
+        Where.DIFF, Group.VIEW, footer=True, palette="Filter...",
+    ),
+    Key(
+        "diff.expand", "e", "expand", "Unfold", "Unfold what was kept, or fold it",
+        Where.DIFF, Group.VIEW, footer=True, palette="Unfold what was kept",
+    ),
+    Key(
+        "diff.summary", "s", "summary", "Summary", "The summary against the one before, or back",
+        Where.DIFF, Group.VIEW, footer=True, palette="Compare the summaries",
+    ),
+    Key(
+        "diff.copy", "y", "copy", "Copy", "Copy the text of the selected row",
+        Where.DIFF, Group.VIEW, footer=True, palette="Copy the text",
+    ),
+    Key(
+        "diff.previous", "left_square_bracket", "compaction(-1)", "Previous",
+        "The compaction before", Where.DIFF, Group.TIME, palette="Previous compaction",
+    ),
+    Key(
+        "diff.next", "right_square_bracket", "compaction(1)", "Next",
+        "The next compaction", Where.DIFF, Group.TIME, palette="Next compaction",
+    ),
+    Key(
+        "diff.close", "escape,q", "close", "Close", "Back to the session", Where.DIFF, Group.APP,
+        footer=True,
+    ),
+    Key(
+        "context.sort", "s", "sort", "Sort", "By place, or the largest first",
+        Where.CONTEXT, Group.VIEW, footer=True, palette="Sort by place or size",
+    ),
+    Key(
+        "context.wire", "w", "wire", "Wire", "The request in its wire form, or back",
+        Where.CONTEXT, Group.VIEW, footer=True, palette="Show the wire form",
+    ),
+    Key(
+        "context.compare", "c", "compare", "Compare", "Compare with another position",
+        Where.CONTEXT, Group.TIME, footer=True, palette="Compare with...",
+    ),
+    Key(
+        "context.copy", "y", "copy", "Copy", "Copy the text of the selected row",
+        Where.CONTEXT, Group.VIEW, footer=True, palette="Copy the text",
+    ),
+    Key(
+        "context.close", "escape,q", "close", "Close", "Back to the session",
+        Where.CONTEXT, Group.APP, footer=True,
+    ),
+    Key(
+        "marks.remove", "delete,x", "remove", "Remove", "Remove the bookmark",
+        Where.MARKS, Group.MOVE,
+    ),
     # -- dialogs and full texts ---------------------------------------------------------------
     Key(
         "reader.close", "escape,q", "close", "Close", "Close the text", Where.READER, Group.VIEW,
@@ -178,6 +311,10 @@ KEYS: tuple[Key, ...] = (
     Key("modal.close", "escape", "close", "Close", "Close the dialog", Where.MODAL, Group.APP),
     Key(
         "help.close", "question_mark,f1,q", "close", "Close", "Close the help",
+        Where.HELP, Group.APP,
+    ),
+    Key(
+        "help.all", "a", "everything", "All keys", "All keys, or those of this screen",
         Where.HELP, Group.APP,
     ),
     # -- everywhere ---------------------------------------------------------------------------
@@ -214,6 +351,20 @@ KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
+TOGETHER: tuple[tuple[Where, ...], ...] = (
+    (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
+    (Where.APP, Where.CONSOLE, Where.APPROVAL),
+    (Where.APP, Where.PICKER, Where.ROWS),
+    (Where.READER, Where.ROWS),
+    (Where.MODAL, Where.HELP),
+    (Where.FIND, Where.APP),
+    (Where.DIFF, Where.ROWS, Where.LIST),
+    (Where.CONTEXT, Where.ROWS, Where.LIST),
+    (Where.MODAL, Where.MARKS, Where.ROWS, Where.LIST),
+)
+"""Places whose keys are bound at once, so that one key may mean only one thing there."""
+
+
 def bindings(*places: Where) -> list[BindingType]:
     """What a screen, a widget or the app in these places binds."""
     return [
@@ -236,6 +387,9 @@ _SHOWN = {
     "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "enter": "Enter",
     "escape": "Esc", "tab": "Tab", "space": "Space", "comma": ",", "full_stop": ".",
     "left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?",
+    "left_curly_bracket": "{", "right_curly_bracket": "}", "left_parenthesis": "(",
+    "right_parenthesis": ")", "slash": "/", "plus": "+", "minus": "-", "apostrophe": "'",
+    "backspace": "Backspace", "delete": "Del", "less_than_sign": "<", "greater_than_sign": ">",
 }  # fmt: skip
 
 
@@ -253,13 +407,13 @@ def shown_keys(key: Key, separator: str = " ") -> str:
     return separator.join(shown(name) for name in key.keys.split(","))
 
 
-def grouped(places: Iterable[Where]) -> list[tuple[Group, list[Key]]]:
+def grouped(places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[tuple[Group, list[Key]]]:
     """The rows of these places by group, in the table's order."""
     wanted = set(places)
     return [
         (group, rows)
         for group in Group
-        if (rows := [key for key in KEYS if key.group is group and key.where in wanted])
+        if (rows := [key for key in table if key.group is group and key.where in wanted])
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from thresher.core import events as e
 from thresher.core.agent.approvals import ApprovalRequest, Decision
 from thresher.core.agent.loop import Agent
+from thresher.core.compaction.policy import Mark
 from thresher.core.context import EntryId
 from thresher.core.debug.breakpoints import Breakpoint
 from thresher.core.debug.debugger import Debugger
@@ -16,7 +17,6 @@ from thresher.core.debug.restore import Preview, preview_restore, preview_undo
 from thresher.core.debug.stop import Stop
 from thresher.core.errors import ThresherError
 from thresher.core.events import Choice
-from thresher.core.compaction.policy import Mark
 from thresher.core.history import History
 from thresher.core.state import SessionState
 

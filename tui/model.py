@@ -7,15 +7,18 @@ state that is in view. Widgets read `state` and never write anything here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from thresher.core.bus import Subscription
 from thresher.core.compaction.policy import Mark
 from thresher.core.context import EntryId
 from thresher.core.events import Record
 from thresher.core.history import History
-from thresher.core.state import SessionState
+from thresher.core.sessions.bookmarks import Bookmarks
+from thresher.core.state import Changed, SessionState
 from thresher.core.views import CardStatus
+
+from .travel import Stops, stop_after, stop_before
 
 if TYPE_CHECKING:
     from thresher.core.debug.breakpoints import Breakpoint
@@ -50,8 +53,15 @@ class Actor(Protocol):
         """Let automatic compaction run again."""
         ...
 
-    # The debugger. What cannot be done is a ThresherError with a sentence for the user; all else
-    # is seen as events, and as `proposal()`.
+
+@runtime_checkable
+class DebugActor(Actor, Protocol):
+    """An actor that can also hold the agent.
+
+    What cannot be done is a ThresherError with a sentence for the user; everything else is seen as
+    events, and at a stop (`SessionState.stopped`) in `proposal()`, which is made anew after every
+    decision.
+    """
 
     def breakpoints(self) -> tuple[Breakpoint, ...]:
         """Where the session stops, in the order they were set."""
@@ -155,9 +165,21 @@ def no_marks(state: SessionState) -> tuple[Mark, ...]:
     return ()
 
 
+WireOf = Callable[[SessionState], list[dict[str, Any]]]
+
+
+def rebuilt_wire(state: SessionState) -> list[dict[str, Any]]:
+    """The context of a session of ours in the wire form it has."""
+    from thresher.core.sessions.requests import wire_context
+
+    return wire_context(state)
+
+
 class ConsoleModel:
     """A session as the console shows it.
 
+    `bookmarks` are the user's; `wire_of` gives what the model is sent at the position of a state,
+    in the session's own wire form (it may read a file, so it is called in a thread).
     `actor` is None for a session that can only be watched; `read_only` says why, for the input
     line. `position` counts records as `History` does; None means live.
     """
@@ -170,12 +192,17 @@ class ConsoleModel:
         feed: Feed | None = None,
         read_only: str = "this session can be watched, not continued",
         marks_of: MarksOf = no_marks,
+        bookmarks: Bookmarks | None = None,
+        wire_of: WireOf = rebuilt_wire,
     ) -> None:
         self.history = history
         self.actor = actor
         self.feed = feed
         self.read_only = read_only
         self.marks_of = marks_of
+        self.bookmarks = Bookmarks() if bookmarks is None else bookmarks
+        self.wire_of = wire_of
+        self.stops = Stops(history)
         self.behind = 0
         self.follow = True
         self._position: int | None = None
@@ -212,6 +239,35 @@ class ConsoleModel:
     def step(self, records: int) -> None:
         """Move the position in view by a number of records."""
         self.rewind((len(self.history) if self._position is None else self._position) + records)
+
+    @property
+    def here(self) -> int:
+        """The position in view, also when it is live."""
+        return len(self.history) if self._position is None else self._position
+
+    def advance(self, records: int) -> Changed:
+        """Let a rewound view go on by some records, as they came; returns what they touched. At
+        the last record the view is live."""
+        if self._position is None or self._view is None:
+            return Changed.NOTHING
+        end = min(self._position + records, len(self.history))
+        if end >= len(self.history):
+            self.rewind(None)
+            return ~Changed.NOTHING
+        changed = Changed.NOTHING
+        for record in self.history.records[self._position : end]:
+            changed |= self._view.apply(record)
+        self._position = end
+        return changed
+
+    def jump(self, stops: Sequence[int], step: int) -> bool:
+        """Go to the stop before the position in view (`step` -1) or after it (1); False when
+        there is none."""
+        stop = stop_after(stops, self.here) if step > 0 else stop_before(stops, self.here)
+        if stop is None:
+            return False
+        self.rewind(stop)
+        return True
 
     def compaction_stops(self) -> list[int]:
         """The positions just after each compaction pass ended, ascending."""

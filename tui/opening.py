@@ -23,7 +23,8 @@ from thresher.core.state import SessionState
 from .model import ConsoleModel, Feed
 
 if TYPE_CHECKING:
-    from thresher.core.sources.base import Tail
+    from thresher.core.sessions.bookmarks import Bookmarks
+    from thresher.core.sources.base import Tail, WireItem
     from thresher.core.tokens import Counter
 
 POLL_SECONDS = 0.25
@@ -96,12 +97,13 @@ async def open_file(
     Returns when everything that is in the file now has been read and folded, in a thread. `tail`
     is how it is read; the default is that of its format.
     """
-    news = tail or await asyncio.to_thread(tail_of, path)
+    news: Tail = await asyncio.to_thread(tail_of, path) if tail is None else tail
     history = History()
     await asyncio.to_thread(lambda: history.extend(news.more()))
     if not len(history):
         raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
     seen = list(history.records)
+    bookmarks = await asyncio.to_thread(kept_bookmarks, history.state)
     bus = EventBus(len(seen))
     feed = Feed(bus.subscribe(), lambda position: seen[position:])
     model = ConsoleModel(
@@ -109,6 +111,8 @@ async def open_file(
         feed=feed,
         read_only="this is a recorded session: it can be watched, not continued",
         marks_of=Marks(),
+        bookmarks=bookmarks,
+        wire_of=lambda state: wire_at(path, state),
     )
     opened = Opened(model, path)
 
@@ -125,6 +129,24 @@ async def open_file(
     if count:
         opened.background.append(lambda: recount(opened))
     return opened
+
+
+def kept_bookmarks(state: SessionState) -> Bookmarks:
+    """The user's bookmarks of a session. A file that is damaged is left alone, and none are
+    shown: that is no reason to refuse the session."""
+    from thresher.core.sessions.bookmarks import Bookmarks, bookmarks_of
+
+    try:
+        return bookmarks_of(state.agent, state.session_id)
+    except ThresherError:
+        return Bookmarks()
+
+
+def wire_at(path: Path, state: SessionState) -> list[WireItem]:
+    """What the model is sent after the last record of a state, read from the session's file."""
+    from thresher.core.sources.registry import open_source
+
+    return open_source(path).context_raw(state.position)
 
 
 class CachedCost:

@@ -50,6 +50,7 @@ class Tone(StrEnum):
     FILL_FREE = "fill-free"
     FILL_RESERVE = "fill-reserve"
     FILL_THRESHOLD = "fill-threshold"
+    FOUND = "found"
 
 
 Span: TypeAlias = tuple[str, Tone]

@@ -1,18 +1,30 @@
-"""The two themes, and the colours that mean something.
+"""Our themes, and the colours that mean something.
 
 Colour is spent on meaning only: what a compaction kept, removed, rewrote and inserted, summaries,
 and the threshold. Each of these also has a glyph, so nothing is lost without colour. The parts of
 the context are steps of one cool hue and carry their names. Stylesheets use these names, never a
 number.
+
+Besides dark and light there is one of high contrast (every text at least 7:1 against what is behind
+it) and one without colour, for `NO_COLOR` and for whoever wants it so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.app import App
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
+
+from thresher.core.errors import ThresherError
+from thresher.core.text import clean_line
+
+from .keys import KEYS, Key, shown
 
 DARK_NAME = "thresher-dark"
 LIGHT_NAME = "thresher-light"
+CONTRAST_NAME = "thresher-contrast"
+MONO_NAME = "thresher-mono"
 
 DARK_VARIABLES: dict[str, str] = {
     "muted": "#8792a1",
@@ -121,15 +133,134 @@ LIGHT = Theme(
 )
 
 
+def _theme(name: str, *, ground: str, ink: str, accent: str, colours: dict[str, str]) -> Theme:
+    """A dark theme in which focus is one colour and everything else is a meaning."""
+    return Theme(
+        name=name,
+        dark=True,
+        primary=accent,
+        secondary=colours["muted"],
+        accent=accent,
+        foreground=ink,
+        background=ground,
+        surface=ground,
+        panel=colours["raised"],
+        success=colours["kept"],
+        warning=colours["threshold"],
+        error=colours["removed"],
+        boost=colours["raised"],
+        variables=colours
+        | {
+            "footer-background": ground,
+            "footer-key-foreground": accent,
+            "footer-description-foreground": colours["muted"],
+            "border": accent,
+            "border-blurred": colours["rule"],
+            "block-cursor-background": accent,
+            "block-cursor-foreground": ground,
+            "input-selection-background": colours["cursor-row"],
+            "scrollbar": colours["rule"],
+            "scrollbar-hover": colours["faint"],
+            "scrollbar-active": accent,
+            "scrollbar-background": ground,
+            "scrollbar-background-hover": ground,
+            "scrollbar-background-active": ground,
+            "scrollbar-corner-color": ground,
+        },
+    )
+
+
+CONTRAST = _theme(
+    CONTRAST_NAME,
+    ground="#000000",
+    ink="#ffffff",
+    accent="#ffff55",
+    colours={
+        "muted": "#d0d0d0",
+        "faint": "#a8a8a8",
+        "rule": "#808080",
+        "raised": "#1c1c1c",
+        "cursor-row": "#003a75",
+        "removed": "#ff9a9a",
+        "kept": "#6dff8c",
+        "rewritten": "#ffe14d",
+        "inserted": "#5ce1ff",
+        "summary": "#e0b3ff",
+        "threshold": "#ffb454",
+        "part-system": "#9aa4b0",
+        "part-user": "#ffffff",
+        "part-assistant": "#a9d4ff",
+        "part-output": "#7ab8ff",
+        "part-reasoning": "#b9c9da",
+        "part-other": "#8f9aa6",
+        "part-ink": "#000000",
+        "part-free": "#262626",
+    },
+)
+
+MONO = _theme(
+    MONO_NAME,
+    ground="#000000",
+    ink="#e6e6e6",
+    accent="#ffffff",
+    colours={
+        "muted": "#b4b4b4",
+        "faint": "#7d7d7d",
+        "rule": "#4a4a4a",
+        "raised": "#1a1a1a",
+        "cursor-row": "#3a3a3a",
+        "removed": "#9c9c9c",
+        "kept": "#e6e6e6",
+        "rewritten": "#cfcfcf",
+        "inserted": "#ffffff",
+        "summary": "#ffffff",
+        "threshold": "#ffffff",
+        "part-system": "#8c8c8c",
+        "part-user": "#ffffff",
+        "part-assistant": "#c4c4c4",
+        "part-output": "#9a9a9a",
+        "part-reasoning": "#b0b0b0",
+        "part-other": "#7a7a7a",
+        "part-ink": "#000000",
+        "part-free": "#262626",
+    },
+)
+
+OURS = (DARK, LIGHT, CONTRAST, MONO)
+
+
+def require_theme(name: str, source: str) -> str:
+    """The name, when there is such a theme. Raises ThresherError that says which there are."""
+    known = (*(theme.name for theme in OURS), *BUILTIN_THEMES)
+    if name and name not in known:
+        raise ThresherError(
+            "No such theme",
+            f"{source} sets screen.theme to {clean_line(name, 40)!r}: there are "
+            f"{', '.join(known)}.",
+        )
+    return name
+
+
 class ThemedApp(App[None]):
-    """An app with both themes; the built-in ones stay selectable and get our meanings too."""
+    """An app with our themes; the built-in ones stay selectable and get our meanings too.
+
+    `key_table` is the key table with the user's own keys, for whatever names a key.
+    """
+
+    key_table: Sequence[Key] = KEYS
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK_NAME
+        for theme in OURS:
+            self.register_theme(theme)
+        self.theme = MONO_NAME if self.no_color else DARK_NAME
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours with a meaning, for themes that do not bring them."""
         return DARK_VARIABLES if self.current_theme.dark else LIGHT_VARIABLES
+
+
+def key_words(app: App[object], id: str) -> str:
+    """The first key of an id as people read it, with the user's own keys."""
+    table = app.key_table if isinstance(app, ThemedApp) else KEYS
+    return next((shown(key.keys.split(",")[0]) for key in table if key.id == id), "")

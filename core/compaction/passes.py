@@ -43,7 +43,6 @@ from .recorder import Recorder
 from .settings import EngineSettings, Guard, Verdict
 from .telling import Checked, Telling
 
-
 BY_HAND = "the user"
 """What stands for a model's name where the user wrote the summary."""
 
@@ -298,9 +297,7 @@ class Pass:
     @property
     def _turned(self) -> bool:
         """The user chose another policy for this pass, or another moment came of that."""
-        return (
-            self.policy.name != self._in_force or self.situation.moment is not self._asked_at
-        )
+        return self.policy.name != self._in_force or self.situation.moment is not self._asked_at
 
     def _superseded(self) -> bool:
         if self._recorder.state.context == self._context:

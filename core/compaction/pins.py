@@ -87,7 +87,11 @@ def without(
 
 
 def _put_back(
-    context: Context, slots: list[_Slot], block: Sequence[int], gone: Sequence[int], dialect: Dialect
+    context: Context,
+    slots: list[_Slot],
+    block: Sequence[int],
+    gone: Sequence[int],
+    dialect: Dialect,
 ) -> None:
     seats = {slot: at for at, slot in enumerate(slots) if isinstance(slot, int)}
     there = [seats[place] for place in block if place in seats]

@@ -1,13 +1,13 @@
 """Breakpoints: where a session stops, in a form that a flag, a key and the journal share.
 
-    compaction      before any compaction
-    policy:NAME     before a compaction by this policy
-    stage:NAME      before this stage of a policy ("prune", "compaction")
-    tokens:N        when the context passes N tokens
-    percent:P       when the context passes P % of the window
-    output:N        when a tool output that entered is larger than N tokens
-    overflow        when the provider refused the context as too long
-    failure         when a compaction or the model's request failed
+compaction      before any compaction
+policy:NAME     before a compaction by this policy
+stage:NAME      before this stage of a policy ("prune", "compaction")
+tokens:N        when the context passes N tokens
+percent:P       when the context passes P % of the window
+output:N        when a tool output that entered is larger than N tokens
+overflow        when the provider refused the context as too long
+failure         when a compaction or the model's request failed
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ class BreakKind(StrEnum):
 
 _NAMED = (BreakKind.POLICY, BreakKind.STAGE)
 _NUMBERED = (BreakKind.TOKENS, BreakKind.PERCENT, BreakKind.OUTPUT)
-FORMS = (
-    "compaction, stage:NAME, policy:NAME, tokens:N, percent:P, output:N, overflow, failure"
-)
+FORMS = "compaction, stage:NAME, policy:NAME, tokens:N, percent:P, output:N, overflow, failure"
 """Every text form, for a message or a help line."""
 
 
@@ -136,11 +134,12 @@ def passed(
     never passed."""
     found: list[Breakpoint] = []
     for each in breakpoints:
-        if each.kind is BreakKind.TOKENS and size.value >= each.number:
+        if (each.kind is BreakKind.TOKENS and size.value >= each.number) or (
+            each.kind is BreakKind.PERCENT
+            and window is not None
+            and size.value * 100 >= each.number * window
+        ):
             found.append(each)
-        elif each.kind is BreakKind.PERCENT and window is not None:
-            if size.value * 100 >= each.number * window:
-                found.append(each)
     return tuple(found)
 
 

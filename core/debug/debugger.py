@@ -211,7 +211,8 @@ class Debugger:
         if largest is None or (hit := b.larger_than(points, largest[2])) is None:
             return
         id, name, tokens = largest
-        await self._pause(Point.OUTPUT, str(hit), f"the output {id} of {name} has {tokens:,} tokens")
+        told = f"the output {id} of {name} has {tokens:,} tokens"
+        await self._pause(Point.OUTPUT, str(hit), told)
 
     async def on_overflow(self, message: str) -> None:
         """The provider refused the context; a compaction comes next."""
@@ -244,6 +245,7 @@ class Debugger:
         )
         door = self._door = asyncio.get_running_loop().create_future()
         how = "interrupted"
+        decision: Decision = Refuse(how)
         try:
             how, decision = await door
         finally:
@@ -256,6 +258,8 @@ class Debugger:
     def _open(self, how: str, decision: Decision) -> None:
         if self._door is not None and not self._door.done():
             self._door.set_result((how, decision))
+            # What is decided cannot be decided again, though the agent has yet to wake up.
+            self.stop = None
 
     def _revise(self) -> None:
         """Make the proposal of the stop anew, with the pins and drops there are now."""
@@ -373,7 +377,9 @@ class Debugger:
         stop, work = self._held()
         situation = stop.situation
         if situation is None or not self._summarises(stop):
-            raise ThresherError("No summary", "this compaction asks for none: a focus says nothing.")
+            raise ThresherError(
+                "No summary", "this compaction asks for none, so a focus has no use."
+            )
         work.ask_now = stop.point is Point.EDIT
         self._note(work, e.Choice.FOCUS, text=text.strip())
         self._open("again", Again(situation=msgspec.structs.replace(situation, focus=text.strip())))
@@ -382,7 +388,7 @@ class Debugger:
         """Ask for another summary in place of the one that is there."""
         stop, work = self._held()
         if stop.point is not Point.EDIT or not self._summarises(stop):
-            raise ThresherError("No summary", "there is no summary yet that could be asked for anew.")
+            raise ThresherError("No summary", "there is none yet that could be asked for anew.")
         work.ask_now = True
         self._note(work, e.Choice.FRESH)
         self._open("again", Again())
@@ -452,8 +458,6 @@ class Debugger:
             self._revise()
 
     def _note(self, work: _Work, choice: e.Choice, *, entries: str = "", text: str = "") -> None:
-        event = e.CompactionDecided(
-            pass_id=work.pass_id, choice=choice, entries=entries, text=text
-        )
+        event = e.CompactionDecided(pass_id=work.pass_id, choice=choice, entries=entries, text=text)
         work.decisions.append(event)
         self._recorder.emit(event)

@@ -10,7 +10,7 @@ from .held import parsed
 
 
 def words(decisions: Iterable[CompactionDecided]) -> str:
-    """"pinned 2, summary edited by the user"; empty when the proposal was left as it was."""
+    """ "pinned 2, summary edited by the user"; empty when the proposal was left as it was."""
     pinned: set[EntryId] = set()
     dropped: set[EntryId] = set()
     focus = policy = summary = ""

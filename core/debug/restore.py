@@ -223,4 +223,3 @@ def _at(context: Context, id: EntryId) -> int:
 
 def _not_restored(id: EntryId, why: str) -> ThresherError:
     return ThresherError("Not restored", f"{id} cannot be restored: {why}.")
-

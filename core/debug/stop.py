@@ -145,9 +145,7 @@ def chosen(proposal: Proposal, drops: Collection[EntryId]) -> Edit:
     return msgspec.structs.replace(raw, segments=segments)
 
 
-def revised(
-    proposal: Proposal, pins: Collection[EntryId], drops: Collection[EntryId]
-) -> Proposal:
+def revised(proposal: Proposal, pins: Collection[EntryId], drops: Collection[EntryId]) -> Proposal:
     """The proposal with these pins and drops, and what speaks against it then. Raises ValueError
     where it does not fit the context."""
     if proposal.situation is None:

@@ -103,8 +103,8 @@ def _head(report: Report) -> Iterator[str]:
 def _phases(report: Report) -> Iterator[str]:
     yield _section("Phases", "phases", "what was worked on between the compactions")
     yield "<table class='phases'><thead><tr><th></th><th>turns</th><th class='wide'>files</th>"
-    yield "<th class='num wide'>rounds</th><th class='num wide'>calls</th><th class='num'>tokens</th>"
-    yield "<th>ended by</th></tr></thead><tbody>"
+    yield "<th class='num wide'>rounds</th><th class='num wide'>calls</th>"
+    yield "<th class='num'>tokens</th><th>ended by</th></tr></thead><tbody>"
     for phase in report.phases:
         turns = "".join(
             f"<p{' class=muted' if turn.continued else ''}>"

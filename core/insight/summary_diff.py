@@ -7,6 +7,7 @@ fact said in another way, and the age of a fact is how many summaries it has com
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
@@ -18,7 +19,7 @@ from .summary_parts import Fact, Section, sections
 
 ALIKE = 0.6
 """The share of words that two facts must have in common to be one fact said in another way."""
-MOST_FACTS = 2_000
+MOST_FACTS = 500
 """Facts on one side that are compared for likeness; of more only equal ones are found."""
 
 
@@ -123,16 +124,17 @@ class _Known:
     def __init__(self, facts: Sequence[_Said]) -> None:
         self.facts = facts
         self.taken: set[int] = set()
-        self._equal: dict[str, list[int]] = {}
+        self._equal: dict[str, deque[int]] = {}
         self._with: dict[str, list[int]] = {}
         for at, said in enumerate(facts):
-            self._equal.setdefault(said.fact.key, []).append(at)
+            self._equal.setdefault(said.fact.key, deque()).append(at)
             for word in said.fact.words if at < MOST_FACTS else ():
                 self._with.setdefault(word, []).append(at)
 
     def equal(self, fact: Fact) -> int | None:
-        """The first free fact with the same key."""
-        return next((at for at in self._equal.get(fact.key, ()) if at not in self.taken), None)
+        """The next free fact with the same key. Asked before any is taken for likeness."""
+        same = self._equal.get(fact.key)
+        return same.popleft() if same else None
 
     def alike(self, fact: Fact) -> int | None:
         """The free fact that is most like this one, where one is alike enough."""

@@ -144,7 +144,9 @@ def _simple(words: Sequence[str], cwd: str) -> Iterator[Touch]:
     while at < len(words):
         word = words[at]
         if word in _REDIRECTS and at + 1 < len(words):
-            # 2> goes to a file of messages; the digit stands as the word before.
+            # In 2>file the number of the stream has become a word of its own.
+            if plain and plain[-1] in ("1", "2"):
+                plain.pop()
             if words[at + 1] != "/dev/null":
                 yield Touch(Access.WRITE, _normal(words[at + 1], cwd))
             at += 2

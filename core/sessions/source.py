@@ -13,14 +13,13 @@ from pathlib import Path
 from .. import events as e
 from ..history import History
 from ..sources.base import RebuiltRequest, WireItem
+from ..sources.following import follow_tail
 from ..sources.sample import Sample
 from .journal import JOURNAL_NAME, BadLine, located, scan
 from .requests import rebuilt_requests, wire_context
 from .resume import read
 
 AGENT = "thresher"
-LOOK_EVERY = 0.1
-"""Seconds between two looks at a journal that is followed."""
 
 
 def recognise(sample: Sample) -> str:
@@ -48,15 +47,9 @@ class ThresherSource:
 
     async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[e.Record]]:
         """The records of the journal, then those that are appended, until `stop`."""
-        stop = stop or asyncio.Event()
-        tail = self.tail()
-        while not stop.is_set():
-            if found := await asyncio.to_thread(lambda: list(tail.more())):
-                yield found
-            try:
-                await asyncio.wait_for(stop.wait(), LOOK_EVERY)
-            except TimeoutError:
-                continue
+        tail = await asyncio.to_thread(self.tail)
+        async for batch in follow_tail(tail, stop):
+            yield batch
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request for a turn, in order; see sessions.requests."""

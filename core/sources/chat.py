@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,19 +32,18 @@ from ..items import (
 from ..tokens import Basis, Scope, Tokens
 from .base import RebuiltRequest, WireItem
 from .follow import Appended, FileEvent, Tail
+from .following import follow_tail
 from .lines import Line, LineReader, is_packed
 from .log_items import items_of
-from .shown import Edit, Shown
 from .opencode_v1 import Piece
 from .outbox import Outbox
 from .request_log import Logged, logged, logged_requests, read_document, recognised, rows
 from .sample import Sample
+from .shown import Edit, Shown
 
 AGENT: Final = "request log"
 POLICY: Final = "(unknown program)"
 STAGE: Final = "compared"
-LOOK_EVERY: Final = 0.1
-BATCH: Final = 512
 _SUMMARY: Final = 120
 """Characters from which an inserted message can be a summary of what left."""
 
@@ -76,16 +74,9 @@ class ChatSource:
 
     async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[e.Record]]:
         """The events of the log, then those of what is appended, until `stop`."""
-        stop = stop or asyncio.Event()
-        tail = self.tail()
-        while not stop.is_set():
-            news = tail.more()
-            while batch := await asyncio.to_thread(lambda: list(islice(news, BATCH))):
-                yield batch
-            try:
-                await asyncio.wait_for(stop.wait(), LOOK_EVERY)
-            except TimeoutError:
-                continue
+        tail = await asyncio.to_thread(self.tail)
+        async for batch in follow_tail(tail, stop):
+            yield batch
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request as it is logged; its position is its own row."""
@@ -246,9 +237,7 @@ class Comparer:
             if self._model:
                 self._out.emit(n, e.ModelChanged(model=found.model, previous=self._model))
             self._model = found.model
-        new = items
-        if not found.goes_on:
-            new = self._compare(found, items, summary)
+        new = items if found.goes_on else self._compare(found, items, summary)
         for item in new:
             if isinstance(item, Message) and item.role is Role.USER:
                 self._turn += 1

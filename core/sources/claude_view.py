@@ -100,6 +100,8 @@ class View:
             beside = [each for each in popped if each.items and not each.lost]
             if not all(self._stays(each) for each in beside):
                 return False
+            # What was beside the way and is on it now must have stood in its place.
+            beside += [each for each in path if each is not node and each.items]
             if beside and not self._is_one_response(beside, path):
                 return False
         for each in reversed(path):

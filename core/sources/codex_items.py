@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..compaction.policies.codex.estimate import CALLS, COMPACTIONS, MODEL_MADE
+from ..compaction.policies.codex.estimate import CALLS, COMPACTIONS, MODEL_MADE, PAYLOAD_TYPES
 from ..compaction.policies.codex.history import Half
 from ..items import (
     CompactionSummary,
@@ -99,7 +99,9 @@ def texts_of(content: object) -> list[str]:
     if not isinstance(content, list):
         return []
     return [
-        part["text"] for part in content if isinstance(part, dict) and type(part.get("text")) is str
+        part["text"]
+        for part in content
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
     ]
 
 
@@ -254,7 +256,7 @@ def _output_part(part: object) -> str:
 
 
 __all__ = [
-    "CALLS", "COMPACTIONS", "KNOWN", "METADATA", "MODEL_MADE", "OUTPUTS", "dict_of", "half_of",
+    "CALLS", "COMPACTIONS", "KNOWN", "METADATA", "MODEL_MADE", "OUTPUTS", "PAYLOAD_TYPES", "dict_of", "half_of",
     "int_of", "is_contextual", "is_model_made", "is_real_user", "is_summary", "item_of", "json_of",
     "kinds_of", "sent_form", "split_summary", "text_of", "texts_of", "type_of",
 ]  # fmt: skip

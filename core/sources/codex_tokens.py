@@ -11,19 +11,20 @@ from typing import Final
 
 from ..compaction.policies.codex.estimate import (
     COMPACTIONS,
+    DEFAULT_NAMESPACE,
     IMAGE_BYTES,
     IMAGE_RESULT,
     PAYLOAD_TYPES,
     beyond_report,
-    call_bytes,
-    sealed_bytes,
-    sealed_part_bytes,
-    sealed_summary_bytes,
+    sealed_part_size,
+    sealed_size,
+    sealed_summary_size,
     tokens_of_bytes,
     utf8_bytes,
 )
 from .base import WireItem
 from .codex_items import is_model_made, is_real_user, json_of, sent_form, text_of, texts_of, type_of
+from .cutting import length, size_in_bytes
 
 NEW_COMPACTION_RULE: Final = (0, 171)
 """The version from which a sealed summary counts a third of its base64 length."""
@@ -68,31 +69,31 @@ def _bytes(raw: WireItem, version: tuple[int, ...]) -> int:
         case "message":
             return _content(raw.get("content"))
         case "function_call" | "custom_tool_call":
-            written = raw.get("arguments", raw.get("input"))
-            space = text_of(raw.get("namespace"))
-            return call_bytes(text_of(raw.get("name")), space, text_of(written))
+            written = text_of(raw.get("arguments", raw.get("input")))
+            space = text_of(raw.get("namespace")) or DEFAULT_NAMESPACE
+            return sum(map(size_in_bytes, (text_of(raw.get("name")), space, written)))
         case "function_call_output" | "custom_tool_call_output":
             names = (text_of(raw.get(key)) for key in ("call_id", "name", "namespace"))
-            return _content(raw.get("output")) + sum(map(utf8_bytes, names))
-    sealed = text_of(raw.get("encrypted_content"))
+            return _content(raw.get("output")) + sum(map(size_in_bytes, names))
+    sealed = size_in_bytes(text_of(raw.get("encrypted_content")))
     if kind in COMPACTIONS and version >= NEW_COMPACTION_RULE:
-        return sealed_summary_bytes(sealed)
+        return sealed_summary_size(sealed)
     if kind in COMPACTIONS or kind == "reasoning":
-        return sealed_bytes(sealed)
+        return sealed_size(sealed)
     if kind in PAYLOAD_TYPES:
         return utf8_bytes(json_of(sent_form(raw)))
     return IMAGE_BYTES if kind == IMAGE_RESULT else 0
 
 
 def _content(content: object) -> int:
-    size = sum(map(utf8_bytes, texts_of(content)))
+    size = sum(map(size_in_bytes, texts_of(content)))
     if isinstance(content, list):
         for part in content:
             match part:
                 case {"type": "input_image"}:
                     size += IMAGE_BYTES
                 case {"encrypted_content": str(sealed)}:
-                    size += sealed_part_bytes(sealed)
+                    size += sealed_part_size(length(sealed))
                 case _:
                     pass
     return size

@@ -11,13 +11,13 @@ import asyncio
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import ThresherError
 from ..events import ErrorRaised, Note, Record
 from .base import RebuiltRequest, WireItem
+from .following import follow_tail
 from .lines import open_bytes, unreadable
 from .opencode_changes import BAD, Change
 from .opencode_events import Translator
@@ -38,9 +38,6 @@ from .registry import Choice
 from .sample import Sample, contained
 
 DATABASE = "opencode.db"
-LOOK_EVERY = 0.1
-"""Seconds between two looks at a session that is followed."""
-BATCH = 512
 
 
 class _Reader(Protocol):
@@ -110,16 +107,9 @@ class OpenCodeSource:
 
     async def follow(self, stop: asyncio.Event | None = None) -> AsyncIterator[list[Record]]:
         """The events of the session, then those of what is stored later, until `stop`."""
-        stop = stop or asyncio.Event()
         tail = await asyncio.to_thread(self.tail)
-        while not stop.is_set():
-            news = tail.more()
-            while batch := await asyncio.to_thread(lambda: list(islice(news, BATCH))):
-                yield batch
-            try:
-                await asyncio.wait_for(stop.wait(), LOOK_EVERY)
-            except TimeoutError:
-                continue
+        async for batch in follow_tail(tail, stop):
+            yield batch
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that left a trace, in order, with its messages as they were sent; the
@@ -172,7 +162,7 @@ class OpenCodeTail:
             for piece in pieces if self._seen is not None else ():
                 yield from self._translator.feed(piece)
         seen = self._reader.signature()
-        if seen != self._seen or not seen:
+        if seen != self._seen or not seen or self._blocked:
             fresh = False
             try:
                 for change in self._reader.more():

@@ -13,9 +13,9 @@ from ..compaction.policy import Moment, Trigger
 from ..tokens import Basis, Scope, Tokens, Usage
 from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, int_of, text_of
-from .shown import Edit, Shown
 from .opencode_v1 import Piece
 from .outbox import Outbox
+from .shown import Edit, Shown
 
 AGENT: Final = "opencode"
 TITLE: Final = 200

@@ -32,7 +32,12 @@ from .opencode_fold import SessionInfo
 if TYPE_CHECKING:
     import sqlite3
 
+    from .opencode_rows import Rows
+
 MAGIC: Final = b"SQLite format 3\x00"
+_COLUMNS: Final = (
+    "id", "title", "directory", "model", "version", "parent_id", "time_created", "time_updated"
+)  # fmt: skip
 BATCH: Final = 500
 """Changes read in one look."""
 _TRIES: Final = 5
@@ -226,12 +231,7 @@ def sessions(database: Database) -> list[SessionInfo]:
                 "Unknown database",
                 f"{database.path} is a database, but not OpenCode's: it holds no sessions.",
             )
-        wanted = [
-            name
-            for name in ("id", "title", "directory", "model", "version", "parent_id")
-            + ("time_created", "time_updated")
-            if name in known
-        ]
+        wanted = [name for name in _COLUMNS if name in known]
         rows = db.execute(f"SELECT {', '.join(wanted)} FROM session").fetchall()
     found = [_info(dict(zip(wanted, row, strict=True))) for row in rows]
     return sorted(found, key=lambda info: (-info.last, info.id))

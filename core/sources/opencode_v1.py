@@ -225,7 +225,7 @@ def pieces_of(message: Stored) -> Iterator[Piece]:
 
 
 def left_out(message: Stored) -> bool:
-    """An answer with an error is not sent again, unless it was broken off and had said something."""
+    """An answer with an error is not sent again, unless it was broken off and had said a thing."""
     if message.is_user or not message.error:
         return False
     broken_off = message.error.get("name") == ABORTED

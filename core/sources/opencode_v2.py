@@ -15,7 +15,6 @@ from ..items import (
     CompactionSummary,
     FunctionCall,
     FunctionCallOutput,
-    Item,
     Message,
     OpaquePart,
     OtherItem,

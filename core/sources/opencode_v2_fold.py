@@ -17,10 +17,10 @@ from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, int_of, json_of, text_of
 from .opencode_changes import ROW, Change
 from .opencode_fold import Telling, error_of
-from .opencode_v1_fold import NO_INSTRUCTION, summary_text
+from .opencode_v1 import Piece
+from .opencode_v1_compactions import NO_INSTRUCTION, summary_text
 from .opencode_v2 import (
     KNOWN_ROWS,
-    Piece,
     Row,
     pieces_of,
     row_event,

@@ -160,9 +160,9 @@ def _anchors(mine: list[list[WireItem]], theirs: list[list[WireItem]]) -> dict[i
     found: dict[int, int] = {}
     last = -1
     for row, items in enumerate(theirs):
-        at = next((each for each in places.get(_key(items), ()) if each > last), None)
-        if at is not None:
-            found[row] = last = at
+        equal = next((each for each in places.get(_key(items), ()) if each > last), None)
+        if equal is not None:
+            found[row] = last = equal
     return found
 
 

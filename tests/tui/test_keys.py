@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from thresher.tui import keys
 from thresher.tui.app import ThresherApp
-from thresher.tui.keys import KEYS, Where
+from thresher.tui.keys import KEYS, TOGETHER, Where
 from thresher.tui.screens.ask import AskScreen
 from thresher.tui.screens.console import ConsoleScreen
 from thresher.tui.screens.error import ErrorScreen
@@ -35,14 +35,6 @@ PLACES: dict[Where, tuple[type, ...]] = {
     Where.MODAL: (AskScreen, HelpScreen),
     Where.HELP: (HelpScreen,),
 }
-
-TOGETHER = (
-    (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
-    (Where.APP, Where.CONSOLE, Where.APPROVAL),
-    (Where.APP, Where.PICKER, Where.ROWS),
-    (Where.READER, Where.ROWS),
-    (Where.MODAL, Where.HELP),
-)
 
 
 @pytest.mark.parametrize("places", TOGETHER, ids=lambda places: "+".join(places))

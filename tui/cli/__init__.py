@@ -20,7 +20,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 import thresher.core
 from thresher.core.errors import ThresherError
 
-from . import doctor, listing, output, recorded, reference, report, screens, verify
+from . import doctor, listing, looks, output, recorded, reference, report, screens, serve, verify
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -45,7 +45,9 @@ def make_app() -> App:
         print_error=False,
         suppress_keyboard_interrupt=False,
     )
-    for group in (screens, listing, recorded, report, reference, doctor, verify):
+    for group in (
+        screens, listing, recorded, report, reference, looks, serve, doctor, verify,
+    ):  # fmt: skip
         group.add_to(app)
     return app
 

@@ -120,6 +120,9 @@ def _terminal() -> Iterator[Finding]:
 
 def no_terminal() -> str:
     """Why no screen can be shown here, or an empty text."""
+    if os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver"):
+        # `thresher serve` runs us: the screen is a page in a browser.
+        return ""
     streams = (("input", sys.stdin), ("output", sys.stdout), ("error output", sys.stderr))
     for name, stream in streams:
         if stream is None or stream.closed or not stream.isatty():

@@ -29,6 +29,7 @@ from .flags import (
     settings_of,
     workspace_of,
 )
+from .looks import looks_of
 from .reading import SESSION_HELP, meant
 from .targets import FILE_HELP, located
 
@@ -67,7 +68,7 @@ def add_to(app: App) -> None:
 def picker() -> int:
     """List the sessions of this machine and open the one you choose."""
     _require_terminal("`thresher sessions` prints the list")
-    return _show(None)
+    return _show(None, settings_of({}))
 
 
 def open_(
@@ -92,7 +93,7 @@ def open_(
     path = meant(located(file), session)
     tail = tail_of(path, server or "", remote=remote)
     _require_terminal(f"`thresher compactions {file}` prints its compactions")
-    return _show(lambda: open_file(path, tail=tail))
+    return _show(lambda: open_file(path, tail=tail), settings_of({}))
 
 
 def demo(
@@ -266,7 +267,7 @@ def _show_agent(settings: Settings, make: Make, work: Work | None, breaks: tuple
         opened = open_live(agent, asking)
         actor = opened.model.actor
         for text in breaks:
-            if actor is not None:
+            if isinstance(actor, AgentActor):
                 actor.set_break(text)
 
         async def begin() -> None:
@@ -276,13 +277,13 @@ def _show_agent(settings: Settings, make: Make, work: Work | None, breaks: tuple
         opened.background.append(begin)
         return opened
 
-    code = _show(start, settings.screen.theme)
+    code = _show(start, settings)
     for agent in made:
         output.remark(f"`thresher resume {agent.session.id}` goes on from here.")
     return code
 
 
-def _show(start: Start | None, theme: str = "") -> int:
+def _show(start: Start | None, settings: Settings) -> int:
     """Run the app. What cannot be opened ends it, and is told where the user then is."""
     from ..app import ThresherApp
     from ..found import find_sessions
@@ -300,7 +301,7 @@ def _show(start: Start | None, theme: str = "") -> int:
 
         return opened
 
-    app = ThresherApp(guarded(start) if start else None, lister=find_sessions, theme=theme)
+    app = ThresherApp(guarded(start) if start else None, lister=find_sessions, **looks_of(settings))
     with _quitting_when_told(app) as told:
         app.run()
     if failures:

@@ -20,11 +20,13 @@ from ..figures import count
 from ..keys import Where, bindings
 from ..model import ConsoleModel
 from ..outlook import outlook
+from ..remembered import SPLIT_LEAST, SPLIT_MOST, Remembered
 from ..spans import Line, Tone, span
 from ..widgets.approval import ApprovalBar
 from ..widgets.banner import RewoundBanner
 from ..widgets.chart import TokenChart
 from ..widgets.detail import Detail
+from ..widgets.divider import Divider
 from ..widgets.header import SessionHeader
 from ..widgets.meter import ContextMeter
 from ..widgets.prompt import Prompt
@@ -36,6 +38,9 @@ NARROW_BELOW = 110
 """Below this width there is one column: the detail takes the place of the timeline."""
 LOW_BELOW = 34
 """Below this height there is no chart unless it is asked for, and no ruler."""
+
+SPLIT = 60
+"""The timeline's share of the width beside the detail, in per cent."""
 
 EVERYTHING = ~Changed.NOTHING
 _BUSY = (Status.THINKING, Status.TOOL, Status.COMPACTING, Status.APPROVAL)
@@ -57,9 +62,11 @@ class ConsoleScreen(Screen[None]):
     approval = query_one(ApprovalBar)
     prompt = query_one(Prompt)
 
-    def __init__(self, model: ConsoleModel) -> None:
+    def __init__(self, model: ConsoleModel, remembered: Remembered | None = None) -> None:
         super().__init__()
         self.model = model
+        self._remembered = remembered or Remembered()
+        self._split = self._remembered.tastes.split or SPLIT
         self.bridge = Bridge(model)
         self._chart_wanted: bool | None = None
         self._behind_shown = 0
@@ -80,6 +87,7 @@ class ConsoleScreen(Screen[None]):
             with Vertical(id="timeline-pane"):
                 yield Title("timeline", id="timeline-title")
                 yield Timeline()
+            yield Divider()
             with Vertical(id="detail-pane"):
                 yield Title("detail", id="detail-title")
                 yield Detail()
@@ -92,6 +100,7 @@ class ConsoleScreen(Screen[None]):
         self.prompt.allow("" if self.model.actor is not None else self.model.read_only)
         self.timeline.follow = self.model.follow
         self._layout(self.size.width, self.size.height)
+        self._show_split()
         self.redraw()
         self.set_focus(self.timeline if self.model.actor is None else self.prompt)
         if self.approval.display:
@@ -108,6 +117,29 @@ class ConsoleScreen(Screen[None]):
         self.set_class(low, "low")
         wanted = self._chart_wanted
         self.set_class(low if wanted is None else not wanted, "no-chart")
+
+    def _show_split(self) -> None:
+        self.query_one("#timeline-pane").styles.width = f"{self._split}fr"
+        self.query_one("#detail-pane").styles.width = f"{100 - self._split}fr"
+
+    def action_split(self, change: int) -> None:
+        """Give the timeline more of the width, or the detail."""
+        if self.has_class("one-column"):
+            self._say(f"There is one column below {NARROW_BELOW} cells.")
+            return
+        self._resplit(self._split + change)
+        self._remembered.keep(split=self._split)
+
+    @on(Divider.Dragged)
+    def _dragged(self, message: Divider.Dragged) -> None:
+        lower = self.query_one("#lower").region
+        self._resplit(round(100 * (message.x - lower.x) / max(1, lower.width - 1)))
+        if message.done:
+            self._remembered.keep(split=self._split)
+
+    def _resplit(self, split: int) -> None:
+        self._split = max(SPLIT_LEAST, min(split, SPLIT_MOST))
+        self._show_split()
 
     # -- from the bus to the widgets -------------------------------------------------------------
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
+from textual.getters import query_one
+from textual.screen import Screen
 
-from ..keys import Where, bindings, grouped, shown_keys
+from ..keys import KEYS, Key, Where, bindings, grouped, shown_keys
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, pad, span, wrap
+from ..theme import ThemedApp, key_words
 from ..widgets.lines import Lines
 from .dialog import Dialog
 
@@ -27,6 +30,7 @@ SIGNS: tuple[tuple[str, Tone, str], ...] = (
     ("=", Tone.KEPT, "kept as it was"),
     ("~", Tone.REWRITTEN, "rewritten: cut, or a placeholder"),
     ("+", Tone.INSERTED, "inserted by the compaction"),
+    ("◆", Tone.ACCENT, "pinned: it survives every compaction"),
     ("\u25cf", Tone.ACCENT, "running now"),
 )
 FIGURES: tuple[tuple[str, Tone, str], ...] = (
@@ -37,10 +41,22 @@ FIGURES: tuple[tuple[str, Tone, str], ...] = (
 )
 
 
-def key_lines(width: int, places: Iterable[Where]) -> list[list[Line]]:
+def places_of(screen: Screen[object]) -> list[Where]:
+    """The places whose keys work on a screen, as it and its widgets bind them; and everywhere."""
+    where = {key.id: key.where for key in KEYS}
+    bound = {
+        where[binding.id]
+        for node in (screen, *screen.query("*"))
+        for binding in type(node).BINDINGS
+        if isinstance(binding, Binding) and binding.id in where
+    }
+    return [place for place in Where if place in bound or place is Where.APP]
+
+
+def key_lines(width: int, places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[list[Line]]:
     """One block of lines for every group of keys."""
     blocks: list[list[Line]] = []
-    for group, rows in grouped(places):
+    for group, rows in grouped(places, table):
         block: list[Line] = [[span(group.value, Tone.ACCENT)]]
         for key in rows:
             names = column(shown_keys(key), _KEYS, Tone.STRONG)
@@ -61,11 +77,13 @@ def sign_lines(title: str, signs: Iterable[tuple[str, Tone, str]], width: int) -
     return lines
 
 
-def help_lines(width: int, places: Iterable[Where] = Where) -> list[Line]:
+def help_lines(
+    width: int, places: Iterable[Where] = Where, table: Sequence[Key] = KEYS
+) -> list[Line]:
     """The whole help in one column, or in two where they fit."""
     two = width >= _TWO_COLUMNS
     cells = (width - _GAP) // 2 if two else width
-    blocks = key_lines(cells, places)
+    blocks = key_lines(cells, places, table)
     blocks.append(sign_lines("Entries", SIGNS, cells))
     blocks.append(sign_lines("Figures", FIGURES, cells))
     if not two:
@@ -88,28 +106,62 @@ def _stacked(blocks: list[list[Line]]) -> list[Line]:
 
 
 class HelpBody(Lines):
-    """The help, as high as it needs to be."""
+    """The help, as high as it needs to be. `places` are those of the screen it is about."""
+
+    def __init__(self, places: Sequence[Where]) -> None:
+        super().__init__()
+        self._here = tuple(places)
+        self.everything = not self._here
+
+    def turn(self) -> None:
+        """From the keys of this screen to all there are, or back."""
+        self.everything = not self.everything or not self._here
+        self._lines = None
+        self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """All lines."""
-        return len(help_lines(width))
+        return len(self.draw(width, 0))
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The help for this width."""
-        return help_lines(width)
+        app = self.app
+        table = app.key_table if isinstance(app, ThemedApp) else KEYS
+        return help_lines(width, Where if self.everything else self._here, table)
 
 
 class HelpScreen(Dialog[None]):
-    """Keys and signs. The help key closes it again."""
+    """Keys and signs: those of the screen below, or all. The help key closes it again."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.HELP)
+
+    body = query_one(HelpBody)
+
+    def __init__(self, places: Sequence[Where] = ()) -> None:
+        super().__init__()
+        self._places = places
 
     def compose(self) -> ComposeResult:
         """A title over the help, which scrolls where it does not fit."""
         with Vertical(classes="dialog"):
-            yield PlainStatic("thresher: keys and signs", classes="dialog-title")
+            yield PlainStatic(classes="dialog-title")
             with VerticalScroll(can_focus=True):
-                yield HelpBody()
+                yield HelpBody(self._places)
+
+    def on_mount(self) -> None:
+        """Say what is shown."""
+        self._entitle()
+
+    def _entitle(self) -> None:
+        key = key_words(self.app, "help.all")
+        told = "all keys, and signs" if self.body.everything else "keys of this screen, and signs"
+        other = f"   {key}: only this screen" if self.body.everything else f"   {key}: all keys"
+        self.query_one(PlainStatic).show(f"{told}{other if self._places else ''}")
+
+    def action_everything(self) -> None:
+        """All keys, or those of the screen below."""
+        self.body.turn()
+        self._entitle()
 
     def on_click(self, event: events.Click) -> None:
         """A click beside it closes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -13,14 +14,19 @@ from thresher.core.text import clean_line
 
 from ..keys import Where, bindings
 from ..spans import Line, Tone, clip, span, width
+from ..theme import key_words
 from .lines import Lines
 from .timeline_rows import short_argument
 
 ANSWERS = (("y", "once", "once"), ("a", "this session", "session"), ("n", "never", "never"))
 """Key, words, decision."""
 
+Answers = Sequence[tuple[str, str, str]]
 
-def approval_lines(asked: ApprovalRequested | None, cells: int) -> list[Line]:
+
+def approval_lines(
+    asked: ApprovalRequested | None, cells: int, answers: Answers = ANSWERS
+) -> list[Line]:
     """What is asked for, and the three answers."""
     if asked is None:
         return []
@@ -30,26 +36,26 @@ def approval_lines(asked: ApprovalRequested | None, cells: int) -> list[Line]:
         span(f"{name} wants to run  ", Tone.STRONG),
         span(short_argument(asked.arguments, cells)),
     ]
-    return [clip(question, cells), answers_line()]
+    return [clip(question, cells), answers_line(answers)]
 
 
-def answers_line() -> Line:
+def answers_line(answers: Answers = ANSWERS) -> Line:
     """The three answers with their keys."""
     line: Line = [span("  allow it  ", Tone.MUTED)]
-    for key, words, _ in ANSWERS:
+    for key, words, _ in answers:
         line += [span(f" {key} ", Tone.STRONG), span(f"{words}   ", Tone.MUTED)]
     return line
 
 
-def answer_at(x: int) -> str | None:
+def answer_at(x: int, answers: Answers = ANSWERS) -> str | None:
     """The decision whose words stand at this cell of the answers line."""
     at = 0
-    pieces = answers_line()
+    pieces = answers_line(answers)
     starts = []
     for piece in pieces:
         starts.append(at)
         at += width([piece])
-    for k, (_, _, decision) in enumerate(ANSWERS):
+    for k, (_, _, decision) in enumerate(answers):
         if starts[1 + 2 * k] <= x < starts[2 + 2 * k] + width([pieces[2 + 2 * k]]):
             return decision
     return None
@@ -91,7 +97,15 @@ class ApprovalBar(Lines, can_focus=True):
         return appeared
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return approval_lines(self._asked, width)
+        return approval_lines(self._asked, width, self._answers)
+
+    @property
+    def _answers(self) -> Answers:
+        """The answers with the user's own keys."""
+        return [
+            (key_words(self.app, f"approval.{decision}"), words, decision)
+            for _, words, decision in ANSWERS
+        ]
 
     def action_answer(self, decision: str) -> None:
         """Give the user's word."""
@@ -100,6 +114,6 @@ class ApprovalBar(Lines, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """The answers are buttons, too."""
-        decision = answer_at(event.x - 1) if event.y == 1 else None
+        decision = answer_at(event.x - 1, self._answers) if event.y == 1 else None
         if decision is not None:
             self.action_answer(decision)

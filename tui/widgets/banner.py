@@ -5,20 +5,27 @@ from __future__ import annotations
 from thresher.core.state import SessionState
 
 from ..spans import Line, Tone, span, spread
+from ..theme import key_words
 from .lines import Lines
 
 
-def banner_line(state: SessionState, position: int, length: int, width: int) -> Line:
-    """The line for a rewound position."""
+def banner_line(
+    state: SessionState,
+    position: int,
+    length: int,
+    width: int,
+    live: tuple[str, str] = ("End", "L"),
+) -> Line:
+    """The line for a rewound position; `live` are the keys that go back."""
     left: Line = [
         span("◂ REWOUND ", Tone.THRESHOLD),
         span(f"to #{max(0, state.position)}", Tone.STRONG),
         span(f"   record {position:,} of {length:,}", Tone.MUTED),
     ]
     right: Line = [
-        span("End", Tone.STRONG),
+        span(live[0], Tone.STRONG),
         span(" or ", Tone.MUTED),
-        span("L", Tone.STRONG),
+        span(live[1], Tone.STRONG),
         span(" for live", Tone.MUTED),
     ]
     return spread(left, right, width)
@@ -44,4 +51,5 @@ class RewoundBanner(Lines):
         self.show()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return [banner_line(self._state, self._position, self._length, width)]
+        live = key_words(self.app, "rows.bottom"), key_words(self.app, "console.live")
+        return [banner_line(self._state, self._position, self._length, width, live)]

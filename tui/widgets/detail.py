@@ -1,52 +1,46 @@
-"""The detail pane: all of the selected row, scrolled virtually."""
+"""The detail pane: all of the selected row, with links to where it came from and went to."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import re
+from collections.abc import Sequence
+from typing import Any
 
-from textual import events
-from textual.binding import BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
 from thresher.core.state import SessionState
 from thresher.core.views import Row, RowKind
 
-from ..keys import Where, bindings
-from ..spans import Line
-from .detail_lines import detail_lines
-from .lines import Toned
+from ..insights import Insights
+from ..spans import Line, Tone, text_of
+from .detail_lines import detail_sheet
+from .page import Page
 
 
-class Detail(Toned, ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines of one row. Another row starts at its top; the same row keeps its place."""
+class Detail(Page):
+    """Lines of one row. Another row starts at its top; the same row keeps its place.
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.ROWS)
-
-    DEFAULT_CSS = """
-    Detail {
-        overflow-x: hidden;
-        overflow-y: scroll;
-        scrollbar-size-vertical: 1;
-        padding: 0 0 0 1;
-    }
+    Words that are searched for are marked, and brought into view with another row.
     """
 
-    class FocusMoved(Message):
-        """The pane got or lost the focus."""
+    class Incomplete(Message):
+        """Something about the row has to be worked out first; then call `again`."""
+
+        def __init__(self, row: Row) -> None:
+            super().__init__()
+            self.row = row
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.insights: Insights | None = None
         self._state = SessionState()
         self._row: Row | None = None
-        self._lines: list[Line] = []
+        self._words: tuple[str, ...] = ()
         self._shown: tuple[Any, ...] = ()
 
     def show_row(self, state: SessionState, row: Row | None) -> None:
         """Show this row of this state; costs nothing when neither changed."""
-        cells = self._cells
+        cells = self.cells
         if not self.display or cells <= 0:
             self._state, self._row = state, row
             return
@@ -54,20 +48,32 @@ class Detail(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         if fresh == self._shown:
             return
         same_row = self._row is not None and row is not None and row.n == self._row.n
+        same_words = bool(self._shown) and self._shown[0] == self._words
         self._state, self._row, self._shown = state, row, fresh
-        self._lines = detail_lines(state, row, cells)
-        self.virtual_size = Size(cells, len(self._lines))
-        if not same_row:
-            self.scroll_to(y=0, animate=False, force=True, immediate=True)
-        self.refresh()
+        sheet = detail_sheet(state, row, cells, self.insights)
+        lines, found = _marked(sheet.lines, self._words)
+        self.fill(lines, sheet.links, keep=same_row)
+        if found >= 0 and not (same_row and same_words):
+            self._show_line(found)
+        if row is not None and self.insights is not None and self.insights.missing(row):
+            self.post_message(self.Incomplete(row))
+
+    def mark(self, words: Sequence[str]) -> None:
+        """Mark these words from now on, in any case."""
+        self._words = tuple(words)
+        self.again()
 
     def again(self) -> None:
-        """Show the row that was given while the pane was hidden."""
+        """Show the row that was given while the pane was hidden, or what was found out of it."""
         self.show_row(self._state, self._row)
 
-    @property
-    def _cells(self) -> int:
-        return self.scrollable_content_region.width - 1
+    def _show_line(self, line: int) -> None:
+        """Bring a line into view; the beginning stays in view where it can."""
+        height = max(1, self.scrollable_content_region.height)
+        self.scroll_to(
+            y=0 if line < height else line - height // 2,
+            animate=False, force=True, immediate=True,
+        )  # fmt: skip
 
     def _version(self, state: SessionState, row: Row | None, cells: int) -> tuple[Any, ...]:
         """What the lines depend on, cheaply: frozen values are compared by identity."""
@@ -80,7 +86,8 @@ class Detail(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             streamed = sum(map(len, state.streams.values()))
             moving = (len(state.points), streamed if row.number == state.rounds else 0)
         at = (row.n, row.kind, row.id) if row is not None else None
-        return (at, id(state), moving, state.compactions, state.basis, cells)
+        known = self.insights.version(row) if self.insights is not None else None
+        return (self._words, at, id(state), moving, state.compactions, state.basis, cells, known)
 
     def on_resize(self) -> None:
         """Another width wraps anew."""
@@ -90,42 +97,34 @@ class Detail(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         """A hidden pane did nothing; now it catches up."""
         self.again()
 
-    def render_line(self, y: int) -> Strip:
-        """One visible line."""
-        at = y + self.scroll_offset.y
-        width = self.scrollable_content_region.width
-        if at >= len(self._lines):
-            return self.strip([], width)
-        return self.strip(self._lines[at], width)
 
-    def action_cursor_up(self) -> None:
-        """Scroll by a line."""
-        self.scroll_relative(y=-1, animate=False)
+def _marked(lines: list[Line], words: Sequence[str]) -> tuple[list[Line], int]:
+    """The lines with the words marked, and the first line that has one, or -1."""
+    wanted = [word for word in words if word]
+    if not wanted:
+        return lines, -1
+    pattern = re.compile("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), re.I)
+    found, first, best = [], -1, 0
+    for at, line in enumerate(lines):
+        whole = text_of(line)
+        hits = {match[0].lower() for match in pattern.finditer(whole)}
+        found.append(mark_words(line, pattern) if hits else line)
+        # The line with the most of the words: short ones alone are everywhere.
+        if len(hits) > best:
+            first, best = at, len(hits)
+    return found, first
 
-    def action_cursor_down(self) -> None:
-        """Scroll by a line."""
-        self.scroll_relative(y=1, animate=False)
 
-    def action_page_up(self) -> None:
-        """Scroll by a screen."""
-        self.scroll_relative(y=1 - self.scrollable_content_region.height, animate=False)
-
-    def action_page_down(self) -> None:
-        """Scroll by a screen."""
-        self.scroll_relative(y=self.scrollable_content_region.height - 1, animate=False)
-
-    def action_scroll_home(self) -> None:
-        """Go to the top."""
-        self.scroll_to(y=0, animate=False)
-
-    def action_scroll_end(self) -> None:
-        """Go to the end."""
-        self.scroll_to(y=len(self._lines), animate=False)
-
-    def on_focus(self, event: events.Focus) -> None:
-        """Tell who draws the title."""
-        self.post_message(self.FocusMoved())
-
-    def on_blur(self, event: events.Blur) -> None:
-        """Tell who draws the title."""
-        self.post_message(self.FocusMoved())
+def mark_words(line: Line, pattern: re.Pattern[str]) -> Line:
+    """The line with everything that matches, marked."""
+    marked: Line = []
+    for text, tone in line:
+        at = 0
+        for match in pattern.finditer(text):
+            if match.start() > at:
+                marked.append((text[at : match.start()], tone))
+            marked.append((match[0], Tone.FOUND))
+            at = match.end()
+        if at < len(text):
+            marked.append((text[at:], tone))
+    return marked

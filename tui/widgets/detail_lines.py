@@ -19,8 +19,11 @@ from thresher.core.text import cap_lines, clean
 from thresher.core.views import Card, Fate, Row, RowKind, ToolRun, ToolStatus
 
 from .. import figures
+from ..insights import Insights
 from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
+from ..travel import Place
 from .card_lines import facts, figures_lines, summary_lines, title_line
+from .page import Sheet
 from .timeline_rows import PARSE_LIMIT, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
 
 HEAD_LINES = 1500
@@ -32,18 +35,42 @@ LABEL = 11
 
 
 def detail_lines(state: SessionState, row: Row | None, cells: int) -> list[Line]:
+    """The detail of a row, without what has to be worked out."""
+    return detail_sheet(state, row, cells).lines
+
+
+def detail_sheet(
+    state: SessionState, row: Row | None, cells: int, insights: Insights | None = None
+) -> Sheet:
     """The detail of a row; with no row, a sentence that says what would be here."""
+    sheet = Sheet()
     if row is None:
-        return [[span("Select a row to see all of it here.", Tone.MUTED)]]
+        sheet.add([span("Select a row to see all of it here.", Tone.MUTED)])
+        return sheet
     match row.kind:
         case RowKind.COMPACTION:
-            return _card(state, state.cards[row.card], cells)
+            _card(sheet, state, state.cards[row.card], cells, insights)
         case RowKind.TOOL:
-            return _tool(state, row, cells)
+            _tool(sheet, state, row, cells, insights)
         case RowKind.TURN | RowKind.TURN_END | RowKind.ROUND:
-            return _boundary(state, row, cells)
+            _boundary(sheet, state, row, cells, insights)
         case _:
-            return _entry(state, row, cells)
+            _entry(sheet, state, row, cells, insights)
+    return sheet
+
+
+def _life(
+    sheet: Sheet, state: SessionState, id: EntryId | None, cells: int, insights: Insights | None
+) -> None:
+    """The life of an entry, and what it speaks for."""
+    life = insights.life(id) if insights is not None and id is not None else None
+    if insights is None or life is None or id is None:
+        return
+    # Imported here: nothing of it is needed before the first picture.
+    from .life_lines import life_lines, standing_lines
+
+    life_lines(sheet, insights.history.state, life, cells, state.position)
+    standing_lines(sheet, insights.history.state, id, insights.stands_for(id), cells)
 
 
 def _when(at: float) -> str:
@@ -109,60 +136,62 @@ def _tokens(state: SessionState, *ids: EntryId | None) -> str:
     return f"{told} tokens {state.basis}" if told else ""
 
 
-def _entry(state: SessionState, row: Row, cells: int) -> list[Line]:
+def _entry(
+    sheet: Sheet, state: SessionState, row: Row, cells: int, insights: Insights | None
+) -> None:
     entry = state.known.get(row.id) if row.id is not None else None
     if entry is None or row.id is None:
-        lines = [_heading(row.kind.value, _when(row.at), cells)]
-        return [
-            *lines,
-            *_fact("line", f"{row.n}", cells),
-            *_section("Text"),
-            *_text(row.text, cells),
-        ]
-    lines = [_heading(f"{row.kind.value}  {row.id}", _tokens(state, row.id), cells)]
-    lines += _lineage(state, row.id, cells)
-    lines += _fact("line", f"{row.n}", cells)
-    lines += _fact("time", _when(row.at), cells)
+        sheet.add(_heading(row.kind.value, _when(row.at), cells))
+        sheet.add(*_fact("line", f"{row.n}", cells))
+        sheet.add(*_section("Text"), *_text(row.text, cells))
+        return
+    sheet.add(_heading(f"{row.kind.value}  {row.id}", _tokens(state, row.id), cells))
+    sheet.add(*_lineage(state, row.id, cells))
+    sheet.add(*_fact("line", f"{row.n}", cells), *_fact("time", _when(row.at), cells))
     match entry.item:
         case Message(synthetic=True):
-            lines += _fact("by", "the harness, nobody typed it", cells)
+            sheet.add(*_fact("by", "the harness, nobody typed it", cells))
         case Reasoning(encrypted=sealed) if sealed:
-            lines += _fact("sealed", f"{len(sealed):,} characters, not readable", cells)
+            sheet.add(*_fact("sealed", f"{len(sealed):,} characters, not readable", cells))
         case FunctionCallOutput(call_id=call_id):
-            lines += _fact("call", call_id, cells)
+            sheet.add(*_fact("call", call_id, cells))
         case FunctionCall(call_id=call_id):
-            lines += _fact("call", call_id, cells)
+            sheet.add(*_fact("call", call_id, cells))
         case _:
             pass
+    _life(sheet, state, row.id, cells, insights)
     text = entry.item.text
-    return [*lines, *_section("Text", f"{len(text):,} characters"), *_text(text, cells)]
+    sheet.add(*_section("Text", f"{len(text):,} characters"), *_text(text, cells))
 
 
-def _tool(state: SessionState, row: Row, cells: int) -> list[Line]:
+def _tool(
+    sheet: Sheet, state: SessionState, row: Row, cells: int, insights: Insights | None
+) -> None:
     run = run_of(state, row)
     name = cut(run.name, 40)
-    lines = [_heading(name, _tokens(state, run.call, run.output), cells)]
+    sheet.add(_heading(name, _tokens(state, run.call, run.output), cells))
     failed = run.status is ToolStatus.FAILED
-    lines += _fact("status", _status(run), cells, Tone.REMOVED if failed else Tone.PLAIN)
+    sheet.add(*_fact("status", _status(run), cells, Tone.REMOVED if failed else Tone.PLAIN))
     if run.call is not None:
-        lines += _lineage(state, run.call, cells, f"call {run.call}"[: LABEL - 1])
+        sheet.add(*_lineage(state, run.call, cells, f"call {run.call}"[: LABEL - 1]))
     if run.output is not None:
-        lines += _lineage(state, run.output, cells, f"out {run.output}"[: LABEL - 1])
-    lines += _fact("call id", run.call_id, cells)
-    lines += _fact("time", _when(row.at), cells)
+        sheet.add(*_lineage(state, run.output, cells, f"out {run.output}"[: LABEL - 1]))
+    sheet.add(*_fact("call id", run.call_id, cells), *_fact("time", _when(row.at), cells))
     if run.saved:
-        lines += _fact("saved", run.saved, cells)
-    lines += _section("Arguments", f"{len(run.arguments):,} characters")
-    lines += _arguments(run.arguments, cells)
+        sheet.add(*_fact("saved", run.saved, cells))
+    _life(sheet, state, run.output or run.call, cells, insights)
+    sheet.add(*_section("Arguments", f"{len(run.arguments):,} characters"))
+    sheet.add(*_arguments(run.arguments, cells))
     entry = state.known.get(run.output) if run.output is not None else None
     if entry is not None:
         text = entry.item.text
         remark = f"{len(text):,} characters"
         if run.size > len(text):
             remark += f" of {run.size:,}"
-        return [*lines, *_section("Output", remark), *_text(text, cells)]
-    lines += _section("Output so far")
-    return [*lines, *(_text(run.live, cells) if run.live else [[span("none yet", Tone.FAINT)]])]
+        sheet.add(*_section("Output", remark), *_text(text, cells))
+        return
+    sheet.add(*_section("Output so far"))
+    sheet.add(*(_text(run.live, cells) if run.live else [[span("none yet", Tone.FAINT)]]))
 
 
 def _status(run: ToolRun) -> str:
@@ -201,30 +230,46 @@ def _json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def _boundary(state: SessionState, row: Row, cells: int) -> list[Line]:
+def _boundary(
+    sheet: Sheet, state: SessionState, row: Row, cells: int, insights: Insights | None
+) -> None:
     name = "turn" if row.kind is not RowKind.ROUND else "round"
-    lines = [_heading(f"{name} {row.number}", _when(row.at), cells)]
-    lines += _fact("line", f"{row.n}", cells)
+    sheet.add(_heading(f"{name} {row.number}", _when(row.at), cells))
+    sheet.add(*_fact("line", f"{row.n}", cells))
     if row.kind is RowKind.ROUND:
         told = reported_in(state, row.number)
-        lines += _fact("request", f"{told}, whole request" if told else "not reported yet", cells)
+        told = f"{told}, whole request" if told else "not reported yet"
+        sheet.add(*_fact("request", told, cells))
     if row.text:
-        lines += _fact("outcome", row.text, cells)
-    if row.kind is RowKind.ROUND and row.number == state.rounds:
+        sheet.add(*_fact("outcome", row.text, cells))
+    if row.kind is not RowKind.ROUND:
+        return
+    if row.number == state.rounds:
         for channel, text in state.streams.items():
             if text:
                 remark = f"{len(text):,} characters so far"
-                lines += [*_section(cut(channel, 20), remark), *_text(text, cells)]
-    return lines
+                sheet.add(*_section(cut(channel, 20), remark), *_text(text, cells))
+    why = insights.why_not(row) if insights is not None else None
+    if why is not None:
+        from .why_lines import why_not_lines
+
+        sheet.add(*why_not_lines(why, cells))
 
 
-def _card(state: SessionState, card: Card, cells: int) -> list[Line]:
-    lines = [clip(title_line(card, cells, open=True)[1:], cells), *figures_lines(card, cells), []]
+def _card(
+    sheet: Sheet, state: SessionState, card: Card, cells: int, insights: Insights | None
+) -> None:
+    sheet.add(clip(title_line(card, cells, open=True)[1:], cells), *figures_lines(card, cells), [])
     for name, text, tone in facts(card):
-        lines += _fact(name, text, cells, tone)
-    lines += _fact("line", f"{card.n}", cells)
-    lines.append([])
-    lines += [_outdented(line) for line in summary_lines(card, cells + 4, TEXT_CHARACTERS)]
+        sheet.add(*_fact(name, text, cells, tone))
+    sheet.add(*_fact("line", f"{card.n}", cells))
+    why = insights.why_now(card) if insights is not None else None
+    if why is not None:
+        from .why_lines import why_now_lines
+
+        sheet.add(*why_now_lines(why, cells))
+    sheet.add([])
+    sheet.add(*(_outdented(line) for line in summary_lines(card, cells + 4, TEXT_CHARACTERS)))
     for title, glyph, ids, tone in (
         ("Inserted", "+", card.inserted_ids, Tone.INSERTED),
         ("Rewritten", "~", tuple(old for old, _ in card.replaced_ids), Tone.REWRITTEN),
@@ -232,15 +277,18 @@ def _card(state: SessionState, card: Card, cells: int) -> list[Line]:
         ("Kept", "=", card.kept_ids, Tone.KEPT),
     ):
         if ids:
-            lines += _section(title, figures.count(len(ids), "item"))
-            lines += _items(state, glyph, ids, tone, cells)
-    return lines
+            sheet.add(*_section(title, figures.count(len(ids), "item")))
+            _items(sheet, state, glyph, ids, tone, cells)
+    if insights is not None:
+        from .life_lines import standing_lines
+
+        for id in card.inserted_ids:
+            standing_lines(sheet, insights.history.state, id, insights.stands_for(id), cells)
 
 
 def _items(
-    state: SessionState, glyph: str, ids: Sequence[EntryId], tone: Tone, cells: int
-) -> list[Line]:
-    lines = []
+    sheet: Sheet, state: SessionState, glyph: str, ids: Sequence[EntryId], tone: Tone, cells: int
+) -> None:
     for id in ids[:LISTED_ITEMS]:
         entry = state.known.get(id)
         kind = entry.kind.value if entry is not None else "?"
@@ -251,10 +299,12 @@ def _items(
             column(kind, 10, Tone.MUTED),
             span(text, Tone.PLAIN),
         ]
-        lines.append(spread(left, [column(tokens_of(state, id), 8, Tone.MUTED, right=True)], cells))
+        right: Line = [column(tokens_of(state, id), 8, Tone.MUTED, right=True)]
+        # What the compaction made has no row of its own: its row is this one.
+        to = Place(id.line, id) if glyph != "+" else None
+        sheet.add(spread(left, right, cells), to=to)
     if len(ids) > LISTED_ITEMS:
-        lines.append([span(f"… {len(ids) - LISTED_ITEMS:,} more", Tone.MUTED)])
-    return lines
+        sheet.add([span(f"… {len(ids) - LISTED_ITEMS:,} more", Tone.MUTED)])
 
 
 def _outdented(line: Line) -> Line:

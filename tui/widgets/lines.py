@@ -44,6 +44,7 @@ _PALETTE: dict[Tone, tuple[str, str]] = {
     Tone.FILL_FREE: ("muted", "part-free"),
     Tone.FILL_RESERVE: ("faint", "part-free"),
     Tone.FILL_THRESHOLD: ("threshold", "part-free"),
+    Tone.FOUND: ("part-ink", "primary"),
 }
 """The names of the theme's colours for a tone: of the text, and of what is behind it."""
 

@@ -7,7 +7,7 @@ in view, and scrolls where there is none: one pair of keys for reading and for c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
@@ -16,18 +16,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from thresher.core.context import EntryId
-
 from ..keys import Where, bindings
 from ..spans import Line, Tone, span
+from ..travel import Place
 from .lines import Toned
-
-
-class Place(NamedTuple):
-    """A place in a session: a journal line, and the entry or the compaction that is meant."""
-
-    line: int
-    id: EntryId | None = None
 
 
 class Sheet:

@@ -25,6 +25,11 @@ class Title(Lines):
         self._remark, self._active = remark or [], active
         self.show()
 
+    @property
+    def remark(self) -> Line:
+        """What stands at the right."""
+        return self._remark
+
     def draw(self, width_: int, height: int) -> list[Line]:
         tone = Tone.ACCENT if self._active else Tone.RULE
         left: Line = [span(f"{self._name} ", Tone.ACCENT if self._active else Tone.MUTED)]

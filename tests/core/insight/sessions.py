@@ -34,7 +34,9 @@ def random_history(script: Sequence[Any]) -> History:
 class Writer:
     """Writes a session line by line."""
 
-    def __init__(self, *, policy: str = "teaching", threshold: int = 8_000, cwd: str = "/w") -> None:
+    def __init__(
+        self, *, policy: str = "teaching", threshold: int = 8_000, cwd: str = "/w"
+    ) -> None:
         self.history = History()
         window = Fact(12_000, "the settings file", Origin.USER)
         self.emit(

@@ -15,8 +15,6 @@ TEXTS = st.text(alphabet="ab \n_.1é中", max_size=60)
 
 
 def _contexts() -> st.SearchStrategy[tuple[Context, Context, dict[EntryId, EntryId]]]:
-    """A context, what is left of it in any order with new entries between, and what is rewritten."""
-
     @st.composite
     def build(draw: st.DrawFn) -> tuple[Context, Context, dict[EntryId, EntryId]]:
         size = draw(st.integers(0, 12))

@@ -88,18 +88,30 @@ def test_the_same_long_text_of_two_tools_is_a_duplicate() -> None:
         ("Read", {"file_path": "/x/a", "offset": 3}, ["r:/x/a"]),
         ("Edit", {"file_path": "b"}, ["w:/w/b"]),
         ("bash", {"command": "cd src && cat a.py | head -3"}, ["r:/w/src/a.py"]),
-        ("bash", {"command": "echo hi >> log.txt; rm -f b 2>/dev/null"}, ["w:/w/log.txt", "w:/w/b"]),
+        (
+            "bash",
+            {"command": "echo hi >> log.txt; rm -f b 2>/dev/null"},
+            ["w:/w/log.txt", "w:/w/b"],
+        ),
         ("bash", {"command": "sed -n '1,5p' a.py"}, ["r:/w/a.py"]),
         ("bash", {"command": "sed -i 's/a/b/' a.py"}, ["w:/w/a.py"]),
         ("bash", {"command": "mv a b && tail -n 5 c"}, ["w:/w/a", "w:/w/b", "r:/w/c"]),
         ("bash", {"command": "echo 'unclosed > x"}, []),
         ("shell", {"command": ["bash", "-lc", "cat a"], "workdir": "sub"}, ["r:/w/sub/a"]),
         ("exec_command", {"cmd": "cat a"}, ["r:/w/a"]),
-        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.py\n*** Add File: b\n"}, ["w:/w/a.py", "w:/w/b"]),
-        ("shell", {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a\nE"}, ["w:/w/a"]),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Update File: a.py\n*** Add File: b\n"},
+            ["w:/w/a.py", "w:/w/b"],
+        ),
+        (
+            "shell",
+            {"command": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a\nE"},
+            ["w:/w/a"],
+        ),
         ("grep", {"pattern": "x"}, []),
     ],
-)  # fmt: skip
+)
 def test_calls_tell_the_files_they_touch(
     name: str, arguments: dict[str, object], found: list[str]
 ) -> None:

@@ -29,9 +29,7 @@ class Made:
         return uuid
 
     def user(self, text: str, *, parent: str | None = "", **fields: Any) -> str:
-        return self.add(
-            "user", parent=parent, message={"role": "user", "content": text}, **fields
-        )
+        return self.add("user", parent=parent, message={"role": "user", "content": text}, **fields)
 
     def result(self, call: str, text: str, *, parent: str | None = "") -> str:
         block = {"type": "tool_result", "tool_use_id": call, "content": text}

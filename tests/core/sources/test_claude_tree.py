@@ -130,7 +130,11 @@ def test_a_recorded_microcompaction_clears_the_named_results_and_ends_nothing() 
     made.says("m3", text("on"))
     records = made.records()
     (report,) = compaction_records(records)
-    assert (report.stage, report.evidence, report.tokens_after) == ("microcompact", "recorded", None)
+    assert (report.stage, report.evidence, report.tokens_after) == (
+        "microcompact",
+        "recorded",
+        None,
+    )
     assert report.items is not None
     assert (report.items.replaced, report.items.removed, report.items.kept) == (1, 0, 4)
     assert said(made.state().context.items)[2] == "[Old tool result content cleared]"

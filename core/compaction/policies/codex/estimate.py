@@ -65,7 +65,7 @@ def tokens_of_bytes(count: int) -> int:
 
 def utf8_bytes(text: str) -> int:
     """The length of a text in UTF-8; half of a surrogate pair counts as one byte."""
-    return len(text.encode("utf-8", "replace"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def text_tokens(text: str) -> int:
@@ -80,17 +80,32 @@ def call_bytes(name: str, namespace: str, arguments: str) -> int:
 
 def sealed_bytes(base64: str) -> int:
     """Sealed reasoning, by the length of its base64."""
-    return max(0, utf8_bytes(base64) * 3 // 4 - SEALED_OVERHEAD)
+    return sealed_size(utf8_bytes(base64))
+
+
+def sealed_size(base64: int) -> int:
+    """The same, from the bytes of the base64."""
+    return max(0, base64 * 3 // 4 - SEALED_OVERHEAD)
 
 
 def sealed_summary_bytes(base64: str) -> int:
     """A sealed summary (since 0.171; before, it counted as reasoning)."""
-    return utf8_bytes(base64) // 3
+    return sealed_summary_size(utf8_bytes(base64))
+
+
+def sealed_summary_size(base64: int) -> int:
+    """The same, from the bytes of the base64."""
+    return base64 // 3
 
 
 def sealed_part_bytes(base64: str) -> int:
     """A sealed part of a tool's output."""
-    return -(-len(base64) * 9 // 16)
+    return sealed_part_size(len(base64))
+
+
+def sealed_part_size(base64: int) -> int:
+    """The same, from the characters of the base64."""
+    return -(-base64 * 9 // 16)
 
 
 def item_bytes(item: Item) -> int:

@@ -172,7 +172,7 @@ class Context:
         A run a-b means every entry from a to b in this context's order, so the text stays short
         however long the context is.
         """
-        places = sorted({self._known(id) for id in ids})
+        places = sorted(set(map(self._known, ids)))
         runs: list[str] = []
         at = 0
         while at < len(places):
@@ -278,7 +278,7 @@ class Context:
         return [Kept(self.entries[a].id.bare, self.entries[b].id.bare) for a, b in runs]
 
     def _known(self, id: EntryId) -> int:
-        at = self.place(id)
+        at = self._place.get(id) if self._place is not None else self.place(id)
         if at is None:
             raise SegmentError(f"{id} is not in the context")
         return at

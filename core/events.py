@@ -253,6 +253,9 @@ class HistoryCompacted(_Event, frozen=True, kw_only=True, tag="history_compacted
     reason_evidence: str = "recorded"
     phase: str = ""
     seconds: float = 0.0
+    counts_unknown: bool = False
+    """Nobody says what stayed, left and came: those counts are 0, and mean nothing. A size before
+    or after that is 0 is then unknown too."""
 
 
 class HistoryRolledBack(_Event, frozen=True, kw_only=True, tag="history_rolled_back"):

@@ -51,6 +51,14 @@ class History:
             changed = int.__or__(changed, self.append(record))
         return Changed(changed)
 
+    def become(self, other: History) -> None:
+        """Take over what another one has: the same session, of which more was read meanwhile.
+
+        Both must have the same cost; the other one must not be used any more.
+        """
+        self.records, self.state = other.records, other.state
+        self._every, self._checkpoints = other._every, other._checkpoints
+
     def at(self, position: int) -> SessionState:
         """A new state after the first `position` records (clamped to what there is)."""
         position = max(0, min(position, len(self.records)))

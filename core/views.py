@@ -200,6 +200,8 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the policy knew before it."""
     undone: int = 0
     """The journal line that undid it."""
+    counts_unknown: bool = False
+    """What stayed, left and came is not known (see HistoryCompacted)."""
 
     @classmethod
     def started(cls, record: e.Record, event: e.CompactionStarted) -> Card:
@@ -350,4 +352,5 @@ class Card(msgspec.Struct, frozen=True, omit_defaults=True):
             phase=event.phase,
             ended_at=record.at,
             window=event.window,
+            counts_unknown=event.counts_unknown,
         )

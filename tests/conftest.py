@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 _FOREIGN_VARIABLES = re.compile(
-    r"(.*_(API_KEY|TOKEN|PROXY)|.*_SECRET.*|(OPENAI|THRESHER|XDG|CODEX|TEXTUAL)_.*|NO_COLOR|FORCE_COLOR)",
+    r"(.*_(API_KEY|TOKEN|PROXY)|.*_SECRET.*|(OPENAI|OPENCODE|THRESHER|XDG|CODEX|TEXTUAL)_.*|NO_COLOR|FORCE_COLOR)",
     re.IGNORECASE,
 )
 # Kept: the picture plugin's word from the main process to its workers.
@@ -46,6 +46,14 @@ def pytest_configure() -> None:
     time.tzset()
 
 
+FOREIGN_HOMES = (
+    "CODEX_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "OPENCODE_DB",
+    "PI_CODING_AGENT_DIR",
+    "PI_CODING_AGENT_SESSION_DIR",
+)
+"""Where other programs' sessions would be looked for."""
 _home_numbers = itertools.count()
 
 
@@ -55,7 +63,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     path = tmp_path_factory.getbasetemp() / f"home-{next(_home_numbers)}"
     path.mkdir()
     monkeypatch.setenv("HOME", str(path))
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+    for name in FOREIGN_HOMES:
         monkeypatch.delenv(name, raising=False)
     for kind in ("state", "config", "cache"):
         monkeypatch.setenv(f"THRESHER_{kind.upper()}_DIR", str(path / kind))

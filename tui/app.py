@@ -160,6 +160,8 @@ class ThresherApp(ThemedApp):
             self.run_worker(work(), name="background", group=mode, exit_on_error=False)
         for old in before:
             await self._close(old)
+        if self._tour_waits:
+            self.action_tour()
 
     def go_to(self, opened: Opened) -> None:
         """Back to a session that is open."""
@@ -215,6 +217,18 @@ class ThresherApp(ThemedApp):
 
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(places_of(self.screen)))
+
+    def action_tour(self) -> None:
+        """Take the tour over the session in view; from then on it waits to be asked for."""
+        from .screens.console import ConsoleScreen
+        from .screens.tour import TourScreen
+
+        self._tour_waits = False
+        self.remembered.keep(toured=True)
+        if isinstance(self.screen, ConsoleScreen):
+            self.push_screen(TourScreen(self.screen))
+        else:
+            self.notify("The tour is about a session: open one first.", markup=False)
 
     # -- looks ---------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from textual.content import Content
 from textual.fuzzy import Matcher
 from textual.screen import Screen
 
+from thresher.core.errors import ThresherError
 from thresher.core.text import clean_line
 
 from .keys import KEYS, Group, Key, Where
-from .model import ConsoleModel
+from .model import ConsoleModel, DebugActor
 from .opening import Opened
 
 
@@ -35,6 +36,8 @@ class Host(Protocol):
     def search_themes(self) -> None: ...
 
     def action_save_picture(self) -> None: ...
+
+    def report(self, error: BaseException) -> None: ...
 
     async def run_action(self, action: str) -> bool: ...
 
@@ -66,6 +69,14 @@ def makes_sense(key: Key, screen: Screen[object], model: ConsoleModel | None) ->
             return model.rewound
         case "console.previous":
             return bool(model.compaction_stops())
+        case "console.breakpoints" | "console.step" | "console.pin" | "console.restore":
+            return isinstance(model.actor, DebugActor)
+        case "console.stop" | "console.go_on":
+            return isinstance(model.actor, DebugActor) and model.actor.proposal() is not None
+        case "console.undo":
+            return isinstance(model.actor, DebugActor) and bool(model.history.state.compactions)
+        case "console.diff":
+            return any(card.context_after is not None for card in model.state.cards)
         case _:
             return True
 
@@ -84,9 +95,45 @@ def commands(app: Host, screen: Screen[object]) -> Iterator[Command]:
                 if opened is not app.shown or model is None:
                     name = f"Session: Go to {clean_line(opened.title, 60)}"
                     yield Command(name, "A session that is open", _goer(app, opened))
+        if group is Group.COMPACTION and model is not None:
+            yield Command(
+                "Compaction: Forecast of all policies", "When each would compact next",
+                _runner(screen, "forecast"),
+            )  # fmt: skip
+            yield Command(
+                "Compaction: Compare two positions...", "From the context list, with c",
+                _runner(screen, "compare"),
+            )  # fmt: skip
+        if group is Group.COMPACTION and model is not None:
+            yield from _policies(app, model)
         if group is Group.VIEW:
             yield Command("View: Save the screen as SVG", "A picture file", app.action_save_picture)
             yield Command("View: Choose a theme...", "All themes there are", app.search_themes)
+
+
+def _policies(app: Host, model: ConsoleModel) -> Iterator[Command]:
+    """One entry for each policy that is not in force."""
+    from thresher.core.compaction.policies.registry import names
+
+    actor = model.actor
+    if not isinstance(actor, DebugActor):
+        return
+    for name in names():
+        if name != model.history.state.policy:
+            yield Command(
+                f"Policy: Switch to {name}", "From the next moment on, on record",
+                _switcher(app, actor, name),
+            )  # fmt: skip
+
+
+def _switcher(app: Host, actor: DebugActor, name: str) -> Callable[[], object]:
+    def switch() -> None:
+        try:
+            actor.set_policy(name)
+        except ThresherError as error:
+            app.report(error)
+
+    return switch
 
 
 _WORD = {Group.TIME: "Go"}
@@ -95,10 +142,19 @@ _WORD = {Group.TIME: "Go"}
 
 def _place(screen: Screen[object]) -> Where | None:
     from .screens.console import ConsoleScreen
+    from .screens.context import ContextScreen
+    from .screens.diff import DiffScreen
     from .screens.picker import PickerScreen
+    from .screens.stop import StopScreen
 
     if isinstance(screen, ConsoleScreen):
         return Where.CONSOLE
+    if isinstance(screen, StopScreen):
+        return Where.STOP
+    if isinstance(screen, DiffScreen):
+        return Where.DIFF
+    if isinstance(screen, ContextScreen):
+        return Where.CONTEXT
     return Where.PICKER if isinstance(screen, PickerScreen) else None
 
 

@@ -29,6 +29,10 @@ class Where(StrEnum):
     APPROVAL = "a tool that asks"
     MODAL = "dialogs"
     HELP = "help"
+    TOUR = "tour"
+    STOP = "stop"
+    WRITE = "writing"
+    CONFIRM = "before a change"
     FIND = "find line"
     DIFF = "before and after"
     CONTEXT = "context list"
@@ -42,6 +46,7 @@ class Group(StrEnum):
     VIEW = "View"
     TIME = "Time"
     COMPACTION = "Compaction"
+    DEBUG = "Debugger"
     AGENT = "Agent"
     SESSION = "Session"
     APP = "App"
@@ -209,6 +214,34 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.COMPACTION, palette="Close the breaker",
     ),
     Key(
+        "console.breakpoints", "B", "breakpoints", "Breakpoints", "Set and clear breakpoints",
+        Where.CONSOLE, Group.DEBUG, footer=True, palette="Breakpoints...",
+    ),
+    Key(
+        "console.step", "s", "step_round", "Step", "Stop after the next round",
+        Where.CONSOLE, Group.DEBUG, palette="Step one round",
+    ),
+    Key(
+        "console.stop", "S", "stop", "Stop", "Look at the stop where the agent waits",
+        Where.CONSOLE, Group.DEBUG, palette="Look at the stop",
+    ),
+    Key(
+        "console.go_on", "C", "go_on", "Go on", "Go on from a stop",
+        Where.CONSOLE, Group.DEBUG, palette="Go on from the stop",
+    ),
+    Key(
+        "console.pin", "p", "pin", "Pin", "Pin the selected entry: it survives every compaction",
+        Where.CONSOLE, Group.DEBUG, palette="Pin or unpin the selected entry",
+    ),
+    Key(
+        "console.undo", "u", "undo", "Undo", "Take the last compaction back",
+        Where.CONSOLE, Group.DEBUG, palette="Undo the last compaction...",
+    ),
+    Key(
+        "console.restore", "R", "restore", "Restore", "Bring the selected removed entry back",
+        Where.CONSOLE, Group.DEBUG, palette="Restore the selected entry...",
+    ),
+    Key(
         "console.prompt", "i", "focus_prompt", "Message", "Go to the input line",
         Where.CONSOLE, Group.AGENT, palette="Write a message",
     ),
@@ -317,6 +350,78 @@ KEYS: tuple[Key, ...] = (
         "help.all", "a", "everything", "All keys", "All keys, or those of this screen",
         Where.HELP, Group.APP,
     ),
+    Key(
+        "tour.next", "enter,right,space", "next", "Next", "The next step of the tour",
+        Where.TOUR, Group.APP, footer=True,
+    ),
+    Key(
+        "tour.back", "left,backspace", "back", "Back", "The step before", Where.TOUR, Group.APP,
+        footer=True,
+    ),
+    Key(
+        "tour.skip", "escape,q", "skip", "Skip", "End the tour", Where.TOUR, Group.APP,
+        footer=True,
+    ),
+    # -- the stop -------------------------------------------------------------------------------
+    Key(
+        "stop.apply", "a", "apply", "Apply", "Ask for the summary, or apply the edit, as shown",
+        Where.STOP, Group.DEBUG, footer=True, palette="Apply as shown",
+    ),
+    Key(
+        "stop.skip", "z", "skip_pass", "Skip", "Not this time",
+        Where.STOP, Group.DEBUG, footer=True, palette="Skip this time",
+    ),
+    Key(
+        "stop.pin", "p", "pin", "Pin", "Pin the selected entry: it survives every compaction",
+        Where.STOP, Group.DEBUG, footer=True, palette="Pin or unpin the selected entry",
+    ),
+    Key(
+        "stop.drop", "x", "drop", "Drop", "Let the selected entry go, whatever the policy says",
+        Where.STOP, Group.DEBUG, footer=True, palette="Drop or keep the selected entry",
+    ),
+    Key(
+        "stop.edit", "e", "edit", "Summary", "Write the summary, or change it",
+        Where.STOP, Group.DEBUG, footer=True, palette="Edit the summary...",
+    ),
+    Key(
+        "stop.focus", "f", "focus_text", "Focus", "Say what the summary must keep above all",
+        Where.STOP, Group.DEBUG, palette="Focus the summary...",
+    ),
+    Key(
+        "stop.fresh", "r", "fresh", "Fresh summary", "Ask for another summary",
+        Where.STOP, Group.DEBUG, palette="Ask for a fresh summary",
+    ),
+    Key(
+        "stop.policy", "P", "policy", "Policy", "Let another policy propose, for this time",
+        Where.STOP, Group.DEBUG, palette="Let another policy propose...",
+    ),
+    Key(
+        "stop.view", "v", "view", "View", "The entry, the request for the summary, the summary",
+        Where.STOP, Group.VIEW, footer=True, palette="Next view of the text",
+    ),
+    Key(
+        "stop.step", "s", "step_round", "Step", "Go on, and stop after the next round",
+        Where.STOP, Group.DEBUG, palette="Step one round",
+    ),
+    Key(
+        "stop.go_on", "c", "go_on", "Go on", "Go on to the next breakpoint",
+        Where.STOP, Group.DEBUG, footer=True, palette="Go on",
+    ),
+    Key(
+        "stop.breakpoints", "B", "breakpoints", "Breakpoints", "Set and clear breakpoints",
+        Where.STOP, Group.DEBUG, palette="Breakpoints...",
+    ),
+    Key(
+        "stop.undo", "u", "undo", "Undo", "Take the last compaction back",
+        Where.STOP, Group.DEBUG, palette="Undo the last compaction...",
+    ),
+    Key(
+        "stop.leave", "escape", "leave", "Back", "Back to the console; the agent goes on waiting",
+        Where.STOP, Group.DEBUG,
+    ),
+    Key("write.use", "ctrl+s", "use", "Use it", "Use the text", Where.WRITE, Group.DEBUG,
+        priority=True),
+    Key("confirm.yes", "enter,y", "yes", "Yes", "Do it", Where.CONFIRM, Group.DEBUG),
     # -- everywhere ---------------------------------------------------------------------------
     Key(
         "app.sessions", "o", "sessions", "Sessions", "List the sessions of this machine",
@@ -329,6 +434,10 @@ KEYS: tuple[Key, ...] = (
     Key(
         "app.help", "question_mark,f1", "help", "Help", "Keys and signs",
         Where.APP, Group.APP, footer=True, palette="Show help",
+    ),
+    Key(
+        "app.tour", "f2", "tour", "Tour", "The tour of the console, in five steps",
+        Where.APP, Group.APP, palette="Take the tour",
     ),
     Key(
         "app.palette", "ctrl+p", "command_palette", "Commands", "Find a command by its name",
@@ -358,6 +467,10 @@ TOGETHER: tuple[tuple[Where, ...], ...] = (
     (Where.READER, Where.ROWS),
     (Where.MODAL, Where.HELP),
     (Where.FIND, Where.APP),
+    (Where.TOUR,),
+    (Where.APP, Where.STOP, Where.ROWS, Where.LIST),
+    (Where.MODAL, Where.WRITE),
+    (Where.MODAL, Where.CONFIRM),
     (Where.DIFF, Where.ROWS, Where.LIST),
     (Where.CONTEXT, Where.ROWS, Where.LIST),
     (Where.MODAL, Where.MARKS, Where.ROWS, Where.LIST),

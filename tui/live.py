@@ -21,7 +21,7 @@ from thresher.core.history import History
 from thresher.core.state import SessionState
 
 from .model import ConsoleModel, Feed
-from .opening import Marks, Opened, recount
+from .opening import Marks, Opened, kept_bookmarks, recount
 
 PATIENCE = 1.0
 """Seconds for an interrupted turn to put its history in order."""
@@ -241,7 +241,13 @@ def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:
     if agent.debugger is not None:
         agent.debugger.attended = True
     feed = Feed(session.bus.subscribe(), lambda position: session.history.records[position:])
-    model = ConsoleModel(history, actor=actor, feed=feed, marks_of=LiveMarks(agent))
+    model = ConsoleModel(
+        history,
+        actor=actor,
+        feed=feed,
+        marks_of=LiveMarks(agent),
+        bookmarks=kept_bookmarks(history.state),
+    )
 
     async def closing() -> None:
         await actor.finish()

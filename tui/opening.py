@@ -75,7 +75,7 @@ def tail_of(path: Path, server: str = "", *, remote: bool = False) -> Tail:
 
     Raises ThresherError when the format is none that is known, or has no server.
     """
-    from thresher.core.sources.registry import open_source
+    from thresher.core.sources.opening import open_source
 
     source = open_source(path)
     if not server:
@@ -132,19 +132,21 @@ async def open_file(
 
 
 def kept_bookmarks(state: SessionState) -> Bookmarks:
-    """The user's bookmarks of a session. A file that is damaged is left alone, and none are
-    shown: that is no reason to refuse the session."""
+    """The user's bookmarks of a session. A file that is damaged is left alone and is
+    no reason to refuse the session: the fault is told when bookmarks are wanted."""
     from thresher.core.sessions.bookmarks import Bookmarks, bookmarks_of
 
     try:
         return bookmarks_of(state.agent, state.session_id)
-    except ThresherError:
-        return Bookmarks()
+    except ThresherError as error:
+        none = Bookmarks()
+        none.fault = error.msg
+        return none
 
 
 def wire_at(path: Path, state: SessionState) -> list[WireItem]:
     """What the model is sent after the last record of a state, read from the session's file."""
-    from thresher.core.sources.registry import open_source
+    from thresher.core.sources.opening import open_source
 
     return open_source(path).context_raw(state.position)
 

@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 
 class Stops:
-    """The positions just after each request of a turn, each compaction and each error, ascending."""
+    """The positions just after every request of a turn, compaction and error, ascending."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -94,9 +94,9 @@ def row_of(state: SessionState, place: Place) -> int | None:
         return None
     # A card keeps the place where its pass began, whatever happened in the meantime.
     for card, shown in enumerate(state.cards):
-        made = place.id is not None and place.id.line == shown.n and place.id in shown.inserted_ids
-        if shown.n == place.line and (place.id is None or made or place.id.line == shown.n):
-            return _last(rows, lambda row: row.kind is RowKind.COMPACTION and row.card == card)
+        if shown.n == place.line and (place.id is None or place.id.line == place.line):
+            cards = {row.card: at for at, row in enumerate(rows) if row.kind is RowKind.COMPACTION}
+            return cards.get(card)
     entry = state.known.get(place.id) if place.id is not None else None
     if entry is not None:
         if isinstance(entry.item, FunctionCall | FunctionCallOutput):
@@ -111,6 +111,27 @@ def row_of(state: SessionState, place: Place) -> int | None:
         if found is not None:
             return found
     return max(0, _upto(rows, place.line) - 1)
+
+
+POSITIONS = "#120, or c2 for after compaction 2, or c2- for before it."
+
+
+def named_position(history: History, text: str) -> int | None:
+    """The position that a user names: "#120" or "120" (after that journal line), "c2" (after
+    compaction 2), "c2-" (before it). None where there is none."""
+    told = text.strip().lower().lstrip("#")
+    if told.startswith("c"):
+        number = told.removeprefix("compaction").removeprefix("c").strip()
+        before = number.endswith("-")
+        number = number.rstrip("-").strip()
+        card = history.state.card_of(int(number)) if number.isdecimal() else None
+        if card is None:
+            return None
+        return history.position_of(card.n) - before
+    if not told.isdecimal():
+        return None
+    last = history.records[-1].n if len(history) else -1
+    return history.position_of(int(told)) if int(told) <= last else None
 
 
 def _upto(rows: Sequence[Row], line: int) -> int:

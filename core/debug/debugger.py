@@ -1,9 +1,8 @@
 """The debugger: holds a session at its breakpoints, and carries out what the user decides there.
 
-It is the engine's gate (before a summary is asked for, before an edit is applied) and the loop's
-pause points (after a round, a tool output, an overflow, a failure). It waits only while somebody is
-there to decide (`attended`). Every decision is an event, and what comes of it is in the edit that
-is recorded, so a replay needs none of this.
+It is the engine's gate (before a summary is asked for, before an edit is applied); the pause points
+of the loop are in `pauses`. Every decision is an event, and what comes of it is in the edit that is
+recorded, so a replay needs none of this.
 
 A decision either changes the proposal at once (pin, drop), or lets the pass make it anew (focus,
 another policy, a fresh summary, a text of the user's own); the stop is then reached again.
@@ -40,10 +39,9 @@ from ..tokens import Tokens
 from . import breakpoints as b
 from .decisions import words
 from .held import written
+from .pauses import STEP, Pauses
 from .stop import Point, Stop, chosen, revised
 
-STEP = "step"
-"""What stands for a breakpoint where a step ended."""
 SKIPPED = "skipped by the user"
 
 
@@ -60,11 +58,9 @@ class _Work:
     """The user has just wished for another summary: it is asked for without another stop."""
 
 
-class Debugger:
+class Debugger(Pauses):
     """The debugger of one session. All calls come from its event loop; those of the user return
     at once, and raise ThresherError with a sentence for what cannot be done.
-
-    `size` gives the whole request as it would be sent now.
     """
 
     def __init__(
@@ -74,40 +70,9 @@ class Debugger:
         size: Callable[[], Tokens] | None = None,
         make_policy: Callable[[str, Mapping[str, Any]], Policy] = registry.make,
     ) -> None:
-        self.attended = False
-        """Somebody can decide. Without it nothing is ever held."""
-        self.size = size
-        self.stop: Stop | None = None
-        """Where the session stands still now."""
-        self._recorder = recorder
+        super().__init__(recorder, size=size)
         self._make_policy = make_policy
-        self._door: asyncio.Future[tuple[str, Decision]] | None = None
         self._work: _Work | None = None
-        self._stepping = False
-        self._past: set[b.Breakpoint] = set()
-
-    # -- breakpoints ---------------------------------------------------------------------------
-
-    @property
-    def breakpoints(self) -> tuple[b.Breakpoint, ...]:
-        """Those of the session, in the order they were set."""
-        return tuple(b.known(self._recorder.state.breakpoints))
-
-    def set_break(self, text: str) -> b.Breakpoint:
-        """Stop there from now on."""
-        found = b.parse(text)
-        if str(found) not in self._recorder.state.breakpoints:
-            self._recorder.emit(e.BreakpointSet(text=str(found)))
-        return found
-
-    def clear_break(self, text: str) -> None:
-        """Stop there no more."""
-        plain = text.strip()
-        if plain not in self._recorder.state.breakpoints:
-            plain = str(b.parse(text))
-        if plain not in self._recorder.state.breakpoints:
-            raise ThresherError("Not set", f"there is no breakpoint {plain} in this session.")
-        self._recorder.emit(e.BreakpointCleared(text=plain))
 
     # -- the gate ------------------------------------------------------------------------------
 
@@ -127,7 +92,7 @@ class Debugger:
             work.ask_now = False
             return Apply()
         hit = b.before_compaction(self.breakpoints, pending.policy, pending.stage)
-        decision = await self._hold(
+        decision = await self._hold_pass(
             Stop(
                 Point.SUMMARY,
                 breakpoint=str(hit) if hit else "compaction",
@@ -148,7 +113,7 @@ class Debugger:
         decision: Decision
         if held:
             self._work_for(proposal.pass_id)
-            decision = await self._hold(
+            decision = await self._hold_pass(
                 Stop(
                     Point.EDIT,
                     breakpoint=str(hit) if hit else "compaction",
@@ -178,98 +143,21 @@ class Debugger:
             found = self._work = _Work(pass_id)
         return found
 
-    # -- the loop's pause points ---------------------------------------------------------------
-
-    async def after_round(self) -> None:
-        """A round is over: its outputs are in the context, and no call is open."""
-        if not self.attended:
-            return
-        state, points = self._recorder.state, self.breakpoints
-        new: tuple[b.Breakpoint, ...] = ()
-        told = ""
-        if self.size is not None and any(
-            each.kind in (b.BreakKind.TOKENS, b.BreakKind.PERCENT) for each in points
-        ):
-            size = self.size()
-            window = state.budget.window.value if state.budget else None
-            over = b.passed(points, size, window)
-            new = tuple(each for each in over if each not in self._past)
-            self._past = set(over)
-            told = f"the request has {size.value:,} tokens ({size.basis})"
-        if self._stepping:
-            self._stepping = False
-            await self._pause(Point.ROUND, STEP, f"round {state.rounds} is over")
-        elif new:
-            await self._pause(Point.ROUND, str(new[0]), told)
-
-    async def after_outputs(self, sizes: Iterable[tuple[EntryId, str, int]]) -> None:
-        """A batch of tool outputs entered: (entry, tool, tokens)."""
-        points = self.breakpoints
-        if not self.attended or b.of_kind(points, b.BreakKind.OUTPUT) is None:
-            return
-        largest = max(sizes, key=lambda each: each[2], default=None)
-        if largest is None or (hit := b.larger_than(points, largest[2])) is None:
-            return
-        id, name, tokens = largest
-        told = f"the output {id} of {name} has {tokens:,} tokens"
-        await self._pause(Point.OUTPUT, str(hit), told)
-
-    async def on_overflow(self, message: str) -> None:
-        """The provider refused the context; a compaction comes next."""
-        await self._at(b.BreakKind.OVERFLOW, Point.OVERFLOW, message)
-
-    async def on_failure(self, message: str) -> None:
-        """A compaction failed, or a request that is not sent again."""
-        await self._at(b.BreakKind.FAILURE, Point.FAILURE, message)
-
-    async def _at(self, kind: b.BreakKind, point: Point, reason: str) -> None:
-        if self.attended and (hit := b.of_kind(self.breakpoints, kind)) is not None:
-            await self._pause(point, str(hit), reason)
-
-    async def _pause(self, point: Point, breakpoint: str, reason: str) -> None:
-        await self._hold(Stop(point, breakpoint=breakpoint, reason=reason))
-
-    # -- holding -------------------------------------------------------------------------------
-
-    async def _hold(self, stop: Stop) -> Decision:
-        """Stand still until the user has decided; a cancellation is recorded and goes on."""
-        self.stop = stop
-        self._revise()
-        self._recorder.emit(
-            e.DebuggerStopped(
-                breakpoint=stop.breakpoint,
-                point=stop.point.value,
-                reason=stop.reason,
-                pass_id=stop.pass_id,
-            )
-        )
-        door = self._door = asyncio.get_running_loop().create_future()
-        how = "interrupted"
-        decision: Decision = Refuse(how)
+    async def _hold_pass(self, stop: Stop) -> Decision:
         try:
-            how, decision = await door
-        finally:
-            self.stop = self._door = None
-            if how == "interrupted":
-                self._work = None
-            self._recorder.emit(e.DebuggerContinued(how=how, pass_id=stop.pass_id))
-        return decision
+            return await self._hold(self._revised(stop))
+        except asyncio.CancelledError:
+            self._work = None
+            raise
 
-    def _open(self, how: str, decision: Decision) -> None:
-        if self._door is not None and not self._door.done():
-            self._door.set_result((how, decision))
-            # What is decided cannot be decided again, though the agent has yet to wake up.
-            self.stop = None
-
-    def _revise(self) -> None:
-        """Make the proposal of the stop anew, with the pins and drops there are now."""
-        stop = self.stop
-        if stop is None or (work := self._work_of(stop.pass_id)) is None:
-            return
-        proposal = stop.proposal
+    def _revised(self, stop: Stop) -> Stop:
+        """The stop with its proposal made anew, with the pins and drops there are now."""
+        work, proposal = self._work_of(stop.pass_id), stop.proposal
+        if work is None:
+            return stop
         if proposal is not None:
             proposal = revised(proposal, self._recorder.state.pins, work.drops)
-        self.stop = msgspec.structs.replace(
+        return msgspec.structs.replace(
             stop, proposal=proposal, drops=work.drops, told=words(work.decisions)
         )
 
@@ -455,7 +343,8 @@ class Debugger:
     def _changed(self, choice: e.Choice, ids: tuple[EntryId, ...]) -> None:
         if (work := self._current) is not None:
             self._note(work, choice, entries=written(ids))
-            self._revise()
+            if self.stop is not None:
+                self.stop = self._revised(self.stop)
 
     def _note(self, work: _Work, choice: e.Choice, *, entries: str = "", text: str = "") -> None:
         event = e.CompactionDecided(pass_id=work.pass_id, choice=choice, entries=entries, text=text)

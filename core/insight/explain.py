@@ -28,6 +28,8 @@ _TRIGGERS = {
     Moment.OVERFLOW: Trigger.OVERFLOW,
     Moment.MODEL_CHANGE: Trigger.MODEL_CHANGE,
 }
+_MODELLED = {"codex": "codex", "claude-code": "claude-code", "opencode": "opencode-v1"}
+"""Which policy rebuilds the rule of which agent."""
 _USUAL = (
     Moment.AFTER_ROUND, Moment.BEFORE_REQUEST, Moment.TURN_START, Moment.TURN_END,
     Moment.MANUAL, Moment.OVERFLOW,
@@ -146,8 +148,7 @@ def why_not(
     if offered.ordinal:
         words = f"compaction {offered.ordinal} happened here"
     elif policy is None:
-        name = state.policy or "no policy that is on record"
-        words = f"{name} was in force, whose rule is not known here"
+        policy, said, words = _modelled(state, offered.moment)
     elif state.breaker_open:
         plural = "" if state.failures == 1 else "s"
         words = f"automatic compaction was off after {state.failures} failure{plural} in a row"
@@ -304,6 +305,20 @@ def _began(history: History, card: Card) -> int:
         ):
             break
     return position
+
+
+def _modelled(state: SessionState, moment: Moment) -> tuple[Policy | None, tuple[Ruling, ...], str]:
+    """What our rebuilding of a foreign agent's rule says, where there is one."""
+    name = _MODELLED.get(state.agent, "")
+    if state.policy or name not in policies():
+        own = state.policy or "the policy in force"
+        return None, (), f"{own} is not one of thresher's, so what its rule said is not known"
+    policy = make(name)
+    head = f"the rule of {state.agent} is not on record. {policy.title} by its usual constants: "
+    if moment not in policy.moments:
+        return policy, (), f"{head}it is not asked at {moment}"
+    said = rulings(policy, _situation(state, moment, _TRIGGERS.get(moment, Trigger.AUTO)))
+    return policy, said, head + (" ".join(ruling.reason for ruling in said) or "nothing")
 
 
 def _usage_source(state: SessionState) -> str:

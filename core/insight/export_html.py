@@ -194,7 +194,7 @@ def _balance(part: CompactionPart) -> Iterator[str]:
             f'<li><i class="fill-{kind.value}"></i>{w.GLYPHS[kind]} {kind.value} '
             f"<b>{sums.rows:,}</b> ({tokens:,}{now} tokens)</li>"
         )
-    yield "</ul>"
+    yield f"<li>by thresher's own figures, {_esc(part.basis)}, messages only</li></ul>"
 
 
 def _numbers(part: CompactionPart) -> Iterator[str]:

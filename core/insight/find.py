@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -27,8 +27,10 @@ from ..items import CompactionSummary, Item
 from ..state import SessionState
 from .naming import role_of, tool_of
 
-SLICE = 4_000
-"""Documents between two breaths."""
+SLICE = 2_000
+"""Documents that are searched between two breaths."""
+BUILD_SLICE = 500
+"""Records that are read between two breaths."""
 
 
 class What(StrEnum):
@@ -41,7 +43,7 @@ class What(StrEnum):
     TURN = "turn"
 
 
-class Hit(msgspec.Struct, frozen=True):
+class Hit(msgspec.Struct, frozen=True, gc=False):
     """A document that matches: its journal line, and its entry where it is one. `at` is its place
     among all documents; hits come in the order of the journal."""
 
@@ -71,6 +73,12 @@ class Query(msgspec.Struct, frozen=True):
     def empty(self) -> bool:
         """True when everything matches."""
         return self == Query(faults=self.faults)
+
+    @property
+    def looks_closer(self) -> bool:
+        """Whether it asks for what only the state can tell."""
+        filters = (self.has, self.removed, self.places, self.ids)
+        return any(filters) or self.least is not None or self.most is not None
 
     def narrows(self, other: Query) -> bool:
         """Whether every hit of this one is a hit of the other, so that only its hits need to be
@@ -161,8 +169,9 @@ def _more(query: Query, **value: object) -> Query:
 # The index --------------------------------------------------------------------------------------
 
 
-class _Document(msgspec.Struct, frozen=True):
-    """What is searched. `hay` is its lowered text; of an entry the item tells the rest."""
+class _Document(msgspec.Struct, frozen=True, gc=False):
+    """What is searched. `hay` is its lowered text; of an entry the item tells the rest. There are
+    many, and none is part of a cycle, so the garbage collector need not look at them."""
 
     line: int
     what: What
@@ -179,6 +188,9 @@ class Index:
     def __init__(self, history: History) -> None:
         self.history = history
         self._documents: list[_Document] = []
+        self._hays: list[str] = []
+        self._tools: set[str] = set()
+        self._roles: set[str] = set()
         self._read = 0
 
     def __len__(self) -> int:
@@ -193,9 +205,13 @@ class Index:
     def build(self) -> Iterator[int]:
         """Take in the records that are new, a slice at a time; gives the documents so far."""
         while not self.complete:
-            end = min(self._read + SLICE, len(self.history))
+            end = min(self._read + BUILD_SLICE, len(self.history))
             for record in self.history.records[self._read : end]:
-                self._documents.extend(_documents(record, self.history.state))
+                for document in _documents(record, self.history.state):
+                    self._documents.append(document)
+                    self._hays.append(document.hay)
+                    self._tools.add(document.tool)
+                    self._roles.add(document.role)
             self._read = end
             yield len(self._documents)
 
@@ -205,22 +221,33 @@ class Index:
         Only what has been built is searched. `within` are the hits of a query that this one
         `narrows`.
         """
-        documents = self._documents
-        state = self.history.state
-        if within is None:
-            for start in range(0, len(documents), SLICE):
-                stop = min(start + SLICE, len(documents))
-                yield _matching(documents, range(start, stop), query, state)
-            return
-        places = [hit.at for hit in within]
+        places = range(len(self._documents)) if within is None else [hit.at for hit in within]
         for start in range(0, len(places), SLICE):
-            yield _matching(documents, places[start : start + SLICE], query, state)
+            yield self._matching(places[start : start + SLICE], query)
 
     def find(self, query: Query) -> list[Hit]:
         """All hits at once, everything built first."""
         for _ in self.build():
             pass
         return [hit for hits in self.search(query) for hit in hits]
+
+    def _matching(self, places: Sequence[int], query: Query) -> list[Hit]:
+        # The words first: they cost least and leave least.
+        hays, documents, state = self._hays, self._documents, self.history.state
+        for word in query.words:
+            places = [at for at in places if word in hays[at]]
+        for word in query.without:
+            places = [at for at in places if word not in hays[at]]
+        if query.tools:
+            tools = {tool for tool in self._tools if _holds(tool, query.tools)}
+            places = [at for at in places if documents[at].tool in tools]
+        if query.roles:
+            roles = {role for role in self._roles if _holds(role, query.roles)}
+            places = [at for at in places if documents[at].role in roles]
+        if query.looks_closer:
+            places = [at for at in places if _passes(documents[at], query, state)]
+        found = [(at, documents[at]) for at in places]
+        return [Hit(at, document.line, document.what, document.id) for at, document in found]
 
 
 def snippet(text: str, query: Query, room: int = 80) -> tuple[str, str, str]:
@@ -236,35 +263,12 @@ def snippet(text: str, query: Query, room: int = 80) -> tuple[str, str, str]:
     return text[:room], "", ""
 
 
-def _matching(
-    documents: list[_Document], places: Iterable[int], query: Query, state: SessionState
-) -> list[Hit]:
-    # The words first: they cost least and leave least.
-    words, without = query.words, query.without
-    filtered = msgspec.structs.replace(query, words=(), without=(), faults=()) != _ALL
-    hits: list[Hit] = []
-    for at in places:
-        document = documents[at]
-        hay = document.hay
-        if words and not all(word in hay for word in words):
-            continue
-        if without and any(word in hay for word in without):
-            continue
-        if filtered and not _passes(document, query, state):
-            continue
-        hits.append(Hit(at, document.line, document.what, document.id))
-    return hits
-
-
-_ALL = Query()
+def _holds(name: str, parts: tuple[str, ...]) -> bool:
+    return any(part in name for part in parts)
 
 
 def _passes(document: _Document, query: Query, state: SessionState) -> bool:
     if query.has and document.what.value not in query.has:
-        return False
-    if query.tools and not any(tool in document.tool for tool in query.tools):
-        return False
-    if query.roles and not any(role in document.role for role in query.roles):
         return False
     if query.ids and document.id not in query.ids:
         return False

@@ -42,7 +42,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = (
             re.S,
         ),
     ),
-    ("API key", re.compile(_START + r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{16,}")),
+    ("API key", re.compile(_START + r"sk-[A-Za-z0-9_-]{16,}")),
     ("API key", re.compile(_START + r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,}")),
     ("API key", re.compile(r"AIza[A-Za-z0-9_-]{30,}")),
     ("API key", re.compile(_START + r"gsk_[A-Za-z0-9]{20,}")),
@@ -136,7 +136,12 @@ class Redactor:
                 return value
 
     def _whole(self, kind: str) -> Callable[[re.Match[str]], str]:
-        return lambda match: self._placeholder(kind, match[0])
+        def replaced(match: re.Match[str]) -> str:
+            # Words with dashes may look like this one key, but then without a digit.
+            words = match[0].startswith("sk-") and not any(map(str.isdigit, match[0]))
+            return match[0] if words else self._placeholder(kind, match[0])
+
+        return replaced
 
     def _value(self, kind: str) -> Callable[[re.Match[str]], str]:
         def replaced(match: re.Match[str]) -> str:

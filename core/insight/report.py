@@ -18,7 +18,7 @@ from ..costs import CostTable
 from ..errors import ThresherError
 from ..history import History
 from ..state import SessionState
-from ..tokens import Tokens
+from ..tokens import Basis, Tokens
 from ..views import Card, CardStatus
 from .diff import Diff, RowKind, Total, compaction_diff
 from .explain import Number, WhyNow, marks_of, numbers, policy_of, why_now
@@ -98,6 +98,9 @@ class CompactionPart(msgspec.Struct, frozen=True):
     tokens_before: Tokens | None
     tokens_after: Tokens | None
     counts: dict[RowKind, Total]
+    basis: Basis
+    """Of `counts` and of the entries: messages only, by thresher's own reckoning. What the session
+    itself recorded is in `tokens_before` and `tokens_after`."""
     entries: tuple[EntryPart, ...]
     focus: str
     summary: str | None
@@ -307,6 +310,7 @@ def _compaction(
         tokens_before=card.before,
         tokens_after=card.after,
         counts=diff.totals() if diff is not None else {},
+        basis=state.basis,
         entries=_entries(diff) if diff is not None else (),
         focus=clean.focus,
         summary=clean.summary,

@@ -43,6 +43,8 @@ class Bookmarks:
 
     def __init__(self, file: Path | None = None, agent: str = "", session: str = "") -> None:
         self.file = file
+        self.fault = ""
+        """Why nothing is kept, in words; empty when all is well."""
         self._agent, self._session = agent, session
         self._marks: dict[int, Bookmark] = {}
 

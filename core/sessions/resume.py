@@ -40,6 +40,10 @@ INTERRUPTED = (
 """The output that a call gets when the program ended before there was one."""
 
 
+REPAIR = "written on resume for "
+"""The note of such an output, before the id of its call: the call id alone may not be enough."""
+
+
 class Reading(NamedTuple):
     """A journal's records, and every line that could not be read. The latter are also among the
     records, as errors in their place, so that a fold shows them."""
@@ -89,7 +93,7 @@ def resume(path: Path, *, clock: Clock = time.time) -> Session:
 
 def orphans(records: Iterable[e.Record]) -> list[Orphan]:
     """The calls without an output, oldest first. An output answers the oldest open call with its
-    call id, since some providers use an id more than once."""
+    call id, since some providers use an id more than once; one that a resume wrote says which."""
     waiting: dict[str, deque[Orphan]] = {}
     for record in records:
         match record.event:
@@ -97,9 +101,13 @@ def orphans(records: Iterable[e.Record]) -> list[Orphan]:
                 id = EntryId(record.n, event.part)
                 orphan = Orphan(id, call, event.turn, event.round)
                 waiting.setdefault(call.call_id, deque()).append(orphan)
-            case e.ItemAppended(item=FunctionCallOutput(call_id=call_id)):
-                if waiting.get(call_id):
-                    waiting[call_id].popleft()
+            case e.ItemAppended(item=FunctionCallOutput(call_id=call_id), note=note):
+                queue = waiting.get(call_id) or deque()
+                named = [orphan for orphan in queue if note == f"{REPAIR}{orphan.id}"]
+                if named:
+                    queue.remove(named[0])
+                elif queue:
+                    queue.popleft()
             case _:
                 pass
     return sorted(orphan for queue in waiting.values() for orphan in queue)
@@ -193,7 +201,7 @@ def _answer_orphans(session: Session, records: Sequence[e.Record]) -> tuple[list
                 ),
                 turn=orphan.turn,
                 round=orphan.round,
-                note="written on resume",
+                note=f"{REPAIR}{orphan.id}",
             )
         )
         repaired.append(orphan.call.call_id)

@@ -18,9 +18,11 @@ from pathlib import Path
 
 from ..events import ErrorRaised, Note, Record
 from .base import RebuiltRequest, WireItem
-from .claude_events import AGENT, Translator
+from .claude_events import Translator
 from .claude_folder import Folder
 from .claude_messages import messages_of
+from .claude_plain import plain
+from .claude_reading import AGENT
 from .claude_tail import ClaudeTail
 from .follow import Appended, FileEvent, follow_file
 from .lines import LineReader, is_packed, read_lines
@@ -54,6 +56,7 @@ class ClaudeSource:
     """One transcript. Every method reads the file anew; see base.Source for what they give."""
 
     agent = AGENT
+    plain = staticmethod(plain)
 
     def __init__(self, path: Path) -> None:
         self.path = path

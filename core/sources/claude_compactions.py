@@ -19,6 +19,7 @@ from ..tokens import Basis, Scope, Tokens, Usage
 from .claude_chain import Node, Role
 from .claude_edits import edit
 from .claude_items import CLEARED, focus_of
+from .claude_messages import MISSING
 from .claude_reading import Reading
 from .codex_items import dict_of, int_of, text_of
 from .outbox import Slot
@@ -30,9 +31,7 @@ UNRECORDED: Final = (
     "this version does not record the files that it reads again after a compaction: "
     "the context may hold more than the file tells"
 )
-PROMPT_MISSING: Final = (
-    "system prompt, tools, the first reminder, and the compaction prompt at the end"
-)
+PROMPT_MISSING: Final = f"{MISSING}, and the compaction prompt at the end"
 
 
 class _Block:

@@ -15,8 +15,9 @@ from typing import Final
 
 import msgspec
 
-from .claude_events import AGENT, TITLE
 from .claude_items import SYNTHETIC, first_text, has_results, is_echo
+from .claude_reading import AGENT
+from .claude_start import TITLE
 from .codex_items import dict_of, text_of
 from .found import Finder, FoundSession, count_matches, newest_first, reason_of
 from .lines import Line, LineReader, open_bytes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,7 +10,6 @@ import msgspec
 
 from .. import events as e
 from ..items import FunctionCallOutput, Item
-from ..models import Budget, resolve
 from .claude_chain import Node, Role
 from .claude_compactions import Compactions
 from .claude_items import (
@@ -27,27 +24,18 @@ from .claude_items import (
     is_interruption,
     saved_name,
     summary_item,
-    unknown_blocks,
     user_items,
 )
-from .claude_known import FIELDS, SILENT, SILENT_SYSTEM
-from .claude_reading import OnRequest, Reading, is_prompt
+from .claude_known import SILENT, SILENT_SYSTEM
+from .claude_oddities import Oddities
+from .claude_reading import AGENT, OnRequest, Reading, is_prompt
+from .claude_start import Start
+from .claude_turns import Turns
 from .claude_usage import Meter
-from .codex_items import dict_of, int_of, json_of, text_of
+from .codex_items import dict_of, json_of, text_of
 from .lines import Line
-from .outbox import Slot
-
-AGENT: Final = "claude-code"
-HELD_BACK: Final = 400
-"""Records after which the start of the session no longer waits for its model and title."""
-TITLE: Final = 200
-"""Characters of the first prompt that make the title."""
 
 _ENDS: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
-_TOO_LONG: Final = "prompt is too long"
-_THRASHING: Final = "Autocompact is thrashing"
-_THRASH_LIMIT: Final = 3
-
 Saved = Callable[[str], str]
 """The path of a persisted output by its name; empty when there is none."""
 
@@ -66,43 +54,35 @@ class Translator:
         self.reading = Reading(on_request, keep_raw=keep_raw)
         self._meter = Meter(self.reading)
         self._compactions = Compactions(self.reading)
+        self._odd = Oddities(self.reading)
+        self._start = Start(self.reading, title)
+        self._turns = Turns(self.reading)
         self._saved = saved
-        self._title = title
-        self._first: Slot | None = None
         self._side: tuple[bool, str] | None = None
         self._responses: set[str] = set()
         self._family = ""
         self._stop = ""
-        self._broken = False
-        self._fields: set[str] = set()
-        self._repeats: tuple[int, int] | None = None
-        self.agents: set[str] = set()
-        """The subagents that the file itself tells of."""
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
         r = self.reading
         if line.value is not None:
             r.out.at = _seconds(line.value.get("timestamp")) or r.out.at
-        if self._first is None:
-            started = e.SessionStarted(session_id="", agent=AGENT, wire="anthropic")
-            self._first = r.out.emit(line.number, started, hold=True)
+        self._start.line(line.number)
         if line.fault:
-            self._bad(line)
+            self._odd.bad(line)
         if line.value is not None:
             try:
                 self._line(line.number, line.value)
             except RecursionError:
                 # Decoding has more room on the stack than what reads the result.
                 fault = "it is nested too deeply to be read"
-                self._bad(msgspec.structs.replace(line, value=None, fault=fault))
-        if self._first.held and len(r.out) > HELD_BACK:
-            self._first.held = False
+                self._odd.bad(msgspec.structs.replace(line, value=None, fault=fault))
         return r.out.ready()
 
     def flush(self) -> list[e.Record]:
         """Give everything that is held back, with what is known of it now."""
-        self._tell_repeats()
+        self._odd.tell_repeats()
         self._close_block()
         self._settle()
         self.reading.out.release()
@@ -110,28 +90,25 @@ class Translator:
 
     def _line(self, n: int, value: dict[str, Any]) -> None:
         kind = text_of(value.get("type"))
-        self._unknown_fields(n, kind, value)
+        self._odd.fields(n, kind, value)
         uuid = text_of(value.get("uuid"))
         if uuid and uuid in self.reading.tree.nodes:
-            self._repeats = (self._repeats[0] if self._repeats else n, n)
+            self._odd.repeated(n)
             return
-        self._tell_repeats()
+        self._odd.tell_repeats()
         match kind:
             case "user" | "assistant":
                 self._record(n, kind, uuid or f"line {n}", value)
             case "attachment" | "system" if uuid:
                 self._record(n, kind, uuid, value)
-            case "summary":
-                self._summary_title(n, value)
-            case "custom-title" | "ai-title":
-                title = text_of(value.get("customTitle")) or text_of(value.get("aiTitle"))
-                self._note(n, "title", f"title of the session: {title}")
+            case "summary" | "custom-title" | "ai-title":
+                self._start.titled(n, value)
             case _ if uuid and "parentUuid" in value:
                 if kind not in SILENT:
-                    self._unknown(n, kind, value)
+                    self._odd.unknown(n, kind, value)
                 self._record(n, kind, uuid, value)
             case _ if kind not in SILENT:
-                self._unknown(n, kind, value)
+                self._odd.unknown(n, kind, value)
             case "queue-operation" | "last-prompt" | "mode":
                 # These come between a compaction and what is done next.
                 if self._compactions.open and self._compactions.complete:
@@ -145,7 +122,7 @@ class Translator:
         side = (value.get("isSidechain") is True, text_of(value.get("agentId")))
         if self._side is None:
             self._side = side
-            self._describe_first(value)
+            self._start.record(value)
         if side[0] != self._side[0] or (side[0] and side[1] != self._side[1]):
             self._sidechain(n, kind, side[1], value)
             return
@@ -172,7 +149,7 @@ class Translator:
         content = message.get("content")
         summary = value.get("isCompactSummary") is True
         meta = value.get("isMeta") is True
-        self._unknown_blocks(n, content)
+        self._odd.blocks(n, content)
         items: tuple[Item, ...]
         if summary:
             items = (summary_item(content),)
@@ -186,12 +163,14 @@ class Translator:
             return
         prompt = is_prompt(node)
         if prompt:
-            self._prompt(n, content)
+            self._turns.prompt(n)
+            self._meter.prompted()
+            self._start.prompt(first_text(content))
         self._append(node, parent)
         if role is Role.RESULT:
-            self._tool_result(n, content, value.get("toolUseResult"))
+            self._turns.result(n, items, dict_of(value.get("toolUseResult")))
         if is_interruption(content):
-            self._end_turn(n, "interrupted")
+            self._turns.end(n, "interrupted")
 
     def _attachment(self, n: int, uuid: str, parent: str, attachment: dict[str, Any]) -> None:
         items = attachment_items(attachment)
@@ -229,9 +208,9 @@ class Translator:
                 event = e.ErrorRaised(kind="api_error", message=error, where=AGENT)
                 self.reading.out.emit(n, event)
             case "informational" if text:
-                self._note(n, "informational", text)
+                self.reading.note(n, "informational", text)
             case _ if kind not in SILENT_SYSTEM:
-                self._unknown(n, f"system/{kind}" if kind else "system", value)
+                self._odd.unknown(n, f"system/{kind}" if kind else "system", value)
             case _:
                 pass
         self._add(Node(uuid, n, Role.OTHER), parent)
@@ -245,7 +224,7 @@ class Translator:
             self._api_error(n, uuid, parent, value, message)
             return
         content = message.get("content")
-        self._unknown_blocks(n, content)
+        self._odd.blocks(n, content)
         id = text_of(message.get("id"))
         model = text_of(message.get("model"))
         family = id or request_id or uuid
@@ -257,7 +236,7 @@ class Translator:
         if model != SYNTHETIC:
             if family not in self._responses:
                 self._responses.add(family)
-                self._model(n, model)
+                self._start.model(n, model)
                 self._meter.judge(node, message, unrecorded=self._compactions.unrecorded)
                 self.reading.request(node, number=len(self._responses))
             self._meter.response(n, family, message)
@@ -279,7 +258,7 @@ class Translator:
                 f"the parent of line {node.line + 1} is not in the file: it is taken to follow "
                 f"line {node.parent.line + 1}"
             )
-            self._note(node.line, "chain", text)
+            self.reading.note(node.line, "chain", text)
         used, moved = r.place(node, r.tree.tip)
         if moved:
             self._meter.moved()
@@ -306,7 +285,7 @@ class Translator:
         """A record of a subagent inside its parent's file (1.0.x), or the other way round."""
         message = dict_of(value.get("message"))
         content = message.get("content")
-        self.agents.add(agent)
+        self.reading.agents.add(agent)
         match kind:
             case "user":
                 items = user_items(content)
@@ -316,34 +295,21 @@ class Translator:
                 items = attachment_items(dict_of(value.get("attachment")))
             case _:
                 items = ()
-        self._unknown_blocks(n, content)
+        self._odd.blocks(n, content)
         where = f"subagent {agent}".strip()
         self.reading.beside(n, items, f"{where}: a conversation of its own")
 
-    # -- turns, tools, errors ----------------------------------------------------------------------
-
-    def _prompt(self, n: int, content: Any) -> None:
-        r = self.reading
-        if r.in_turn:
-            left = "the file holds no end of this turn"
-            r.out.emit(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
-        if self._broken:
-            self._broken = False
-            r.out.emit(n, e.BreakerClosed(by="a new prompt"))
-        r.turn += 1
-        r.in_turn = True
-        r.out.emit(n, e.TurnStarted(turn=r.turn))
-        self._meter.prompted(n)
-        if self._first is not None and isinstance(self._first.event, e.SessionStarted):
-            title = " ".join(first_text(content).split())[:TITLE]
-            self._describe(title=self._first.event.title or title)
-
-    def _end_turn(self, n: int, outcome: str, message: str = "") -> None:
-        r = self.reading
-        if r.in_turn:
-            r.in_turn = False
-            event = e.TurnFinished(turn=r.turn, outcome=outcome, message=message)
-            r.out.emit(r.out.not_before(n), event)
+    def _api_error(
+        self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
+    ) -> None:
+        """A request that failed for good. The record is on the way, but the model never sees it."""
+        text = first_text(message.get("content"))
+        node = Node(uuid, n, Role.OTHER)
+        self._add(node, parent)
+        if text_of(value.get("requestId")):
+            self.reading.request(node, number=len(self._responses) + 1, failed=text)
+        details, kind = text_of(value.get("errorDetails")), text_of(value.get("error"))
+        self._turns.failed(n, text, details, kind)
 
     def _settle(self) -> None:
         """What a response leaves to say once it is over."""
@@ -351,38 +317,7 @@ class Translator:
         stop, self._stop, self._family = self._stop, "", ""
         last = self.reading.tree.last
         if stop in _ENDS and last is not None:
-            self._end_turn(last.line, "completed")
-
-    def _tool_result(self, n: int, content: Any, told: object) -> None:
-        result = dict_of(told)
-        call_ids = [
-            text_of(dict_of(block).get("tool_use_id"))
-            for block in blocks_of(content)
-            if dict_of(block).get("type") == "tool_result"
-        ]
-        agent = text_of(result.get("agentId"))
-        if agent:
-            self.agents.add(agent)
-            self._note(n, "subagent", _subagent_words(agent, result))
-        if len(call_ids) != 1 or not result:
-            return
-        size = len(text_of(result.get("stdout"))) + len(text_of(result.get("stderr")))
-        milliseconds = int_of(result.get("totalDurationMs")) or int_of(result.get("durationMs"))
-        if not size and milliseconds is None:
-            return
-        failed = any(dict_of(block).get("is_error") is True for block in blocks_of(content))
-        items = self._with_saved(user_items(content))
-        outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
-        self.reading.out.emit(
-            n,
-            e.ToolFinished(
-                call_id=call_ids[0],
-                ok=not failed,
-                seconds=(milliseconds or 0) / 1000,
-                size=size,
-                saved=outputs[0].saved if outputs else "",
-            ),
-        )
+            self._turns.end(last.line, "completed")
 
     def _with_saved(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         """The outputs that were persisted, with the file that holds the whole of them."""
@@ -394,138 +329,6 @@ class Translator:
             path = self._saved(name) if name else ""
             found.append(msgspec.structs.replace(item, saved=path) if path else item)
         return tuple(found)
-
-    def _api_error(
-        self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
-    ) -> None:
-        """A request that failed for good. The record is on the way, but the model never sees it."""
-        r = self.reading
-        text = first_text(message.get("content"))
-        details = text_of(value.get("errorDetails"))
-        told = f"{text} ({details})" if details else text
-        node = Node(uuid, n, Role.OTHER)
-        self._add(node, parent)
-        if text_of(value.get("requestId")):
-            r.request(node, number=len(self._responses) + 1, failed=text)
-        if text.startswith(_THRASHING):
-            self._broken = True
-            r.out.emit(n, e.BreakerOpened(failures=_THRASH_LIMIT, reason=text))
-        elif _TOO_LONG in told.lower():
-            used, limit = _figures(details)
-            r.out.emit(n, e.ContextOverflowed(message=told, used=used, limit=limit))
-        else:
-            kind = text_of(value.get("error")) or "api_error"
-            r.out.emit(n, e.ErrorRaised(kind=kind, message=told, where=AGENT))
-        self._end_turn(n, "failed", text)
-
-    # -- the session -------------------------------------------------------------------------------
-
-    def _describe_first(self, value: dict[str, Any]) -> None:
-        session = text_of(value.get("sessionId"))
-        agent = text_of(value.get("agentId")) if value.get("isSidechain") is True else ""
-        self.reading.session = session
-        self._describe(
-            session_id=agent or session,
-            parent=session if agent else "",
-            cwd=text_of(value.get("cwd")),
-            version=text_of(value.get("version")),
-            title=self._title,
-        )
-
-    def _describe(self, **known: Any) -> None:
-        """Add to the first record, while it is held back."""
-        slot = self._first
-        if slot is None or not slot.held or not isinstance(slot.event, e.SessionStarted):
-            return
-        started = msgspec.structs.replace(slot.event, **known)
-        slot.exchange(started)
-        slot.held = not (started.title and started.model)
-
-    def _model(self, n: int, model: str) -> None:
-        r = self.reading
-        if not model or model == r.model:
-            return
-        old, r.model = r.model, model
-        if not old:
-            self._describe(model=model, budget=_budget(model))
-        else:
-            event = e.ModelChanged(model=model, budget=_budget(model), previous=old)
-            r.out.emit(n, event)
-
-    def _summary_title(self, n: int, value: dict[str, Any]) -> None:
-        text = text_of(value.get("summary"))
-        try:
-            text = text_of(dict_of(json.loads(text)).get("title")) or text
-        except (ValueError, RecursionError):
-            pass  # The usual case: plain text, not JSON.
-        self._note(n, "title", f"title of a session: {text} (not a compaction)")
-
-    # -- what is not known -------------------------------------------------------------------------
-
-    def _note(self, n: int, kind: str, text: str) -> None:
-        self.reading.out.emit(n, e.Note(kind=kind, text=text))
-
-    def _unknown(self, n: int, kind: str, value: object) -> None:
-        size = len(json_of(value))
-        self.reading.out.emit(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
-
-    def _unknown_blocks(self, n: int, content: object) -> None:
-        for kind in unknown_blocks(content):
-            self._unknown(n, f"block {kind}", content)
-
-    def _unknown_fields(self, n: int, kind: str, value: dict[str, Any]) -> None:
-        known = FIELDS.get(kind)
-        if known is None or value.keys() <= known:
-            return
-        for field in value.keys() - known:
-            name = f"field {kind}.{field}"
-            if name not in self._fields:
-                # Named once: a field of every record would else fill the timeline.
-                self._fields.add(name)
-                self._unknown(n, name, value[field])
-
-    def _tell_repeats(self) -> None:
-        repeats, self._repeats = self._repeats, None
-        if repeats is not None:
-            first, last = repeats[0] + 1, repeats[1] + 1
-            span = f"line {first}" if first == last else f"lines {first} to {last}"
-            text = f"{span}: records that the file holds already; the first of each counts"
-            self._note(self.reading.out.not_before(repeats[1]), "duplicate", text)
-
-    def _bad(self, line: Line) -> None:
-        fate = "is left out" if line.value is None else "was mended"
-        message = f"line {line.number + 1} (byte {line.offset:,}) {fate}: {line.fault}"
-        self.reading.out.emit(
-            line.number,
-            e.ErrorRaised(kind="bad_line", message=message, line=line.number, offset=line.offset),
-        )
-
-
-def _budget(model: str) -> Budget:
-    """The model's limits as the table has them: the file holds none."""
-    return resolve(model).budget()
-
-
-def _subagent_words(agent: str, result: dict[str, Any]) -> str:
-    kind = text_of(result.get("agentType"))
-    facts = [
-        text_of(result.get("status")),
-        _count(result.get("totalToolUseCount"), "tool calls"),
-        _count(result.get("totalTokens"), "tokens"),
-    ]
-    told = ", ".join(filter(None, facts))
-    return f"subagent {agent}" + (f" ({kind})" if kind else "") + (f": {told}" if told else "")
-
-
-def _count(value: object, what: str) -> str:
-    number = int_of(value)
-    return "" if number is None else f"{number:,} {what}"
-
-
-def _figures(details: str) -> tuple[int | None, int | None]:
-    """The figures of "N tokens > M maximum"."""
-    found = re.search(r"(\d{1,12}) tokens > (\d{1,12})", details)
-    return (int(found[1]), int(found[2])) if found else (None, None)
 
 
 def _seconds(timestamp: object) -> float | None:

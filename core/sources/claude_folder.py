@@ -67,7 +67,7 @@ class Folder:
                 continue
             self._known.add(path.name)
             agent = path.stem.removeprefix("agent-")
-            if agent in translator.agents:
+            if agent in translator.reading.agents:
                 continue
             meta = read_meta(path.with_name(f"{path.stem}.meta.json"))
             told = ": ".join(

@@ -14,9 +14,7 @@ from .claude_chain import Node, Role
 from .claude_items import CLEARED, blocks_of
 from .codex_items import dict_of
 
-MISSING: Final = (
-    "system prompt, tools and the first reminder of each request; the words around attachments"
-)
+MISSING: Final = "system prompt, tools, words of reminders"
 """What is sent and is not in the file."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from .. import events as e
 from ..context import EntryId
@@ -15,6 +15,8 @@ from .claude_edits import edit
 from .claude_messages import MISSING, messages_of
 from .claude_view import View
 from .outbox import Outbox
+
+AGENT: Final = "claude-code"
 
 OnRequest = Callable[[RebuiltRequest], None]
 
@@ -29,8 +31,9 @@ class Reading:
         self.view = View(self.tree)
         self.on_request = on_request
         self.keep_raw = keep_raw or on_request is not None
-        self.session = ""
         self.version = ""
+        self.agents: set[str] = set()
+        """The subagents that the file itself tells of."""
         self.model = ""
         self.turn = 0
         self.in_turn = False
@@ -43,6 +46,10 @@ class Reading:
         """What the requests leave out of the record from here on, in words."""
         self.window = 0
         """The ordinal of the compaction that the context comes from."""
+
+    def note(self, n: int, kind: str, text: str) -> None:
+        """A row that says something."""
+        self.out.emit(n, e.Note(kind=kind, text=text))
 
     def raw(self, content: Any) -> Any:
         """A message to keep, if messages are kept."""

@@ -58,7 +58,6 @@ class Meter:
         self._last: Reported | None = None
         self._added = 0
         self._prompted = False
-        self._prompt_line = 0
         self._missing = 0
         self._overhead: int | None = None
         self._restored: int | None = None
@@ -95,9 +94,9 @@ class Meter:
         """Something entered the context that no response has counted yet."""
         self._added += node.chars
 
-    def prompted(self, line: int) -> None:
+    def prompted(self) -> None:
         """The user said something."""
-        self._prompted, self._prompt_line = True, line
+        self._prompted = True
 
     def compacted(self) -> None:
         """The context is another one: figures from before say nothing about it."""
@@ -218,7 +217,6 @@ class Meter:
         )
 
     def _tell(self, node: Node, fall: _Fall, kind: str, explanation: str, second: str) -> None:
-        items = sum(len(each.items) for each in self._r.view.nodes if each is not node)
         self._r.out.emit(
             self._r.out.not_before(node.line - 1),
             e.UnannouncedReduction(
@@ -228,7 +226,6 @@ class Meter:
                 kind=kind,
                 evidence=TWO_SIGNALS,
                 signals=(fall.words(), second),
-                items_before=items,
             ),
         )
 

@@ -19,9 +19,11 @@ from ..events import ErrorRaised, Note, Purpose, Record
 from .base import RebuiltRequest, WireItem
 from .codex_compactions import OVERFLOW
 from .codex_events import AGENT, Translator
+from .codex_newest import newest
 from .codex_replay import descent
 from .codex_requests import Sent
 from .codex_tail import CodexTail
+from .cutting import is_large
 from .follow import Appended, FileEvent, follow_file
 from .lines import LineReader, is_packed, read_lines
 from .sample import Sample
@@ -92,8 +94,12 @@ class CodexSource:
                     yield batch
 
     def tail(self) -> CodexTail:
-        """The same as `follow`, for a thread."""
-        return CodexTail(self.path)
+        """The same as `follow`, for a thread; a large file is read in the slim way."""
+        return CodexTail(self.path, slim=is_large(self.path))
+
+    def newest(self) -> Iterator[Record] | None:
+        """The end of a large file, told at once (see codex_newest); None for any other."""
+        return newest(self.path) if is_large(self.path) else None
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that can be rebuilt, in order, with its input as it was sent.

@@ -7,7 +7,7 @@ have none). Phase and reason are not stored; they are inferred from the lines ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -17,7 +17,16 @@ from ..compaction.policy import Moment, Trigger
 from ..context import Change, Context, Entry, Inserted, Kept, Replaced, Segment
 from ..items import CompactionSummary, Item
 from .base import WireItem
-from .codex_items import CALLS, COMPACTIONS, is_model_made, item_of, sent_form, text_of, type_of
+from .codex_items import (
+    CALLS,
+    COMPACTIONS,
+    is_model_made,
+    item_of,
+    sent_form,
+    text_of,
+    type_of,
+    whole_wire,
+)
 from .codex_replay import Held
 
 
@@ -40,6 +49,11 @@ class Setup(msgspec.Struct, frozen=True):
     window: int | None = None
 
 
+Shortened = Callable[[Item, WireItem, int], Item]
+"""Cuts the wire form of an item in place and gives the short form of the item; the number is its
+place among those of the line."""
+
+
 class Edit(msgspec.Struct, frozen=True):
     """A new history as an edit of the one before; `held` is the history after it."""
 
@@ -59,13 +73,21 @@ def variety_of(message: str, replacement: Sequence[WireItem]) -> Variety:
 
 
 def compaction_edit(
-    before: Sequence[Held], replacement: Sequence[WireItem], message: str, line: int, ordinal: int
+    before: Sequence[Held],
+    replacement: Sequence[WireItem],
+    message: str,
+    line: int,
+    ordinal: int,
+    shortened: Shortened | None = None,
 ) -> Edit:
     """The edit that makes `replacement` out of `before`; the summary stands for all that left.
 
     `message` is the text of the compacted line: the item that holds it is the summary.
+    `shortened` makes the forms that are kept, where not everything is.
     """
     items = [item_of(raw, summary=_is(raw, message)) for raw in replacement]
+    if shortened is not None:
+        items = [shortened(items[at], raw, at) for at, raw in enumerate(replacement)]
     places = _matches(before, replacement)
     used = {at for at in places if at is not None}
     context = context_of(before)
@@ -85,6 +107,7 @@ def compaction_edit(
             segments.append(Inserted(item, removed if n == speaker else ""))
         elif _same(before[at].raw, raw):
             segments.append(Kept(before[at].id.bare, before[at].id.bare))
+            raw = before[at].raw
         else:
             segments.append(Replaced(before[at].id.bare, item))
         raws.append(raw)
@@ -237,7 +260,11 @@ def _matches(before: Sequence[Held], replacement: Sequence[WireItem]) -> list[in
 
 
 def _same(one: WireItem, other: WireItem) -> bool:
-    return sent_form(one) == sent_form(other)
+    if one is other:
+        return True
+    if type_of(one) != type_of(other) or one.get("call_id") != other.get("call_id"):
+        return False
+    return sent_form(whole_wire(one)) == sent_form(whole_wire(other))
 
 
 def _is(raw: WireItem, message: str) -> bool:

@@ -34,6 +34,7 @@ from .codex_reading import Reading
 from .codex_replay import Held, rebuilt
 from .codex_requests import Sent
 from .codex_tokens import estimate_items, tokens_of_bytes
+from .cutting import Cut
 from .outbox import Slot
 
 OVERFLOW: Final = "context_window_exceeded"
@@ -70,6 +71,10 @@ class Compactions:
         self._made: list[int] = []
         self._count = 0
 
+    def begin_at(self, count: int) -> None:
+        """As many compactions lie before the part of the file that is read."""
+        self._count = count
+
     # -- what happened -----------------------------------------------------------------------------
 
     def compacted(self, n: int, payload: dict[str, Any]) -> None:
@@ -83,7 +88,7 @@ class Compactions:
         replacement = (
             [raw for raw in listed if isinstance(raw, dict)]
             if isinstance(listed, list)
-            else rebuilt([held.raw for held in before], message)
+            else rebuilt([r.whole(held) for held in before], message)
         )
         variety = variety_of(message, replacement)
         unmarked = _ends_in_answer(before, message)
@@ -104,7 +109,8 @@ class Compactions:
         after = tokens_of_bytes(len(r.head.instructions.encode("utf-8", "replace")))
         after += estimate_items(replacement, r.version_numbers)
         self._count += 1
-        edit = compaction_edit(before, replacement, message, n, self._count)
+        shortened = r.shortened(recorded=recorded)
+        edit = compaction_edit(before, replacement, message, n, self._count, shortened)
         event = e.HistoryCompacted(
             ordinal=self._count,
             pass_id=f"codex-{n}",
@@ -137,7 +143,7 @@ class Compactions:
         phases = self._phases(before)
         slot = r.out.emit(n, event, hold=True)
         self._waiting = _Waiting(slot, phases, r.settings, arithmetic, asked, used)
-        r.history.replace(edit.held)
+        r.history.replace(edit.held, n)
         self._made.append(self._count)
         self._meter.compacted(after)
         if len(phases) == 1 and phases[0] is not Phase.PRE_TURN:
@@ -151,14 +157,14 @@ class Compactions:
         done = r.history.roll_back(turns)
         if not done:
             text = f"rollback of {turns} turns: the file holds none to take back"
-            r.out.emit(n, e.Note(kind="rollback", text=text))
+            r.out.add(n, e.Note(kind="rollback", text=text))
             return
         undone = tuple(self._made[r.history.compactions :]) if r.history.compactions < made else ()
         self._made = self._made[: r.history.compactions]
         edit = rollback_edit(before, [held for held in r.history.held if not held.answer], n)
         r.history.keep(edit.held)
         r.usage = None
-        r.out.emit(
+        r.out.add(
             n,
             e.HistoryRolledBack(
                 turns=done,
@@ -266,7 +272,7 @@ class Compactions:
 
     def failed(self, n: int, sent: Sent, phase: Phase | None, reason: str, kind: str) -> None:
         """A compaction failed; the history is what it was."""
-        self._r.out.emit(n, _failure(n, sent, phase, reason, kind))
+        self._r.out.add(n, _failure(n, sent, phase, reason, kind))
 
     def settle_answer(self, n: int) -> None:
         """The answer of a compaction that was never applied stays in Codex's history."""
@@ -301,7 +307,7 @@ class Compactions:
         if slot is not None:
             slot.put_first(failure)
         else:
-            self._r.out.emit(n, failure)
+            self._r.out.add(n, failure)
 
     def _raise(self, n: int, message: str, kind: str, purpose: e.Purpose) -> None:
         if kind == OVERFLOW:
@@ -309,7 +315,7 @@ class Compactions:
             event: e.Event = e.ContextOverflowed(message=message, limit=limit, purpose=purpose)
         else:
             event = e.ErrorRaised(kind=kind or "error", message=message, where="codex")
-        self._r.out.emit(n, event)
+        self._r.out.add(n, event)
 
 
 def _failure(n: int, sent: Sent, phase: Phase | None, reason: str, kind: str) -> e.CompactionFailed:
@@ -334,7 +340,10 @@ def _ends_in_answer(before: list[Held], message: str) -> bool:
         return False
     if type_of(before[-1].raw) != "message":
         return False
-    text = "".join(texts_of(before[-1].raw.get("content")))
+    texts = texts_of(before[-1].raw.get("content"))
+    if len(texts) == 1 and isinstance(texts[0], Cut):
+        return texts[0].ends(message)
+    text = "".join(texts)
     return bool(text) and message.endswith(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,11 +14,24 @@ from ..models import Budget, Fact, Origin
 from .base import WireItem
 from .codex_cards import Setup
 from .codex_compactions import Compactions
-from .codex_items import KNOWN, dict_of, int_of, is_real_user, json_of, text_of, texts_of, type_of
+from .codex_items import (
+    KNOWN,
+    dict_of,
+    int_of,
+    is_model_made,
+    is_real_user,
+    json_of,
+    text_of,
+    texts_of,
+    type_of,
+)
+from .codex_lines import Count, Done, EventLine, ItemLine, Output, UsageLine
 from .codex_meter import Meter
 from .codex_reading import Reading, Task
-from .codex_replay import Head, held_item
-from .lines import Line
+from .codex_replay import Head, Held, held_item
+from .codex_slim import Slimmer
+from .cutting import length
+from .lines import Line, read_lines
 from .outbox import Slot
 
 AGENT: Final = "codex"
@@ -46,8 +60,9 @@ class Translator:
     `reading` is the state of the file in Codex's own terms.
     """
 
-    def __init__(self) -> None:
-        self.reading = Reading()
+    def __init__(self, slimmer: Slimmer | None = None, *, forget: bool = True) -> None:
+        forgets = slimmer is not None and forget
+        self.reading = Reading(slimmer, self._before if forgets else None)
         self._meter = Meter(self.reading)
         self._compactions = Compactions(self.reading, self._meter)
         self._first: Slot | None = None
@@ -56,7 +71,22 @@ class Translator:
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
+        self._take(line)
+        return self.reading.out.ready()
+
+    def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
+        """Take several lines and give the records that are ready."""
+        for line in lines:
+            self._take(line)
+        return self.reading.out.ready()
+
+    def _take(self, line: Line) -> None:
         r = self.reading
+        if line.known is not None and self._first is not None:
+            self._known(line, line.known)
+            return
+        if r.slimmer is not None:
+            r.slimmer.begin(line)
         if line.value is not None:
             r.out.at = _seconds(line.value.get("timestamp")) or r.out.at
         if self._first is None:
@@ -73,7 +103,33 @@ class Translator:
                 self._bad(msgspec.structs.replace(line, value=None, fault=fault))
         if self._first.held and len(r.out) > HELD_BACK:
             self._first.held = False
-        return r.out.ready()
+
+    def _before(self, line: int) -> list[Held]:
+        """The history before a compacted line, read anew: a slim reading does not keep what only
+        a rollback over a compaction can ask for."""
+        slimmer = self.reading.slimmer
+        if slimmer is None:
+            return []
+        twin = Translator(slimmer.twin(), forget=False)
+        for each in read_lines(slimmer.bodies.path):
+            if each.number >= line:
+                break
+            twin.feed(each)
+        return twin.reading.visible()
+
+    def begin_at(self, line: Line, *, ordinal: int, turns: int) -> None:
+        """Begin in the middle of the file, with what this compacted line holds as the history."""
+        r, payload = self.reading, dict_of((line.value or {}).get("payload"))
+        if r.slimmer is not None:
+            r.slimmer.begin(line)
+        self._compactions.begin_at(ordinal)
+        r.turn, listed = turns, payload.get("replacement_history")
+        shorten = r.shortened(recorded=True)
+        items = [raw for raw in listed if isinstance(raw, dict)] if isinstance(listed, list) else []
+        for part, raw in enumerate(items):
+            held = held_item(EntryId(line.number, part), raw)
+            item = held.item if shorten is None else shorten(held.item, raw, part)
+            r.append(line.number, Held(held.id, raw, item))
 
     def flush(self) -> list[e.Record]:
         """Give everything that is held back, with what is known of it now."""
@@ -111,12 +167,12 @@ class Translator:
 
     def _unknown(self, n: int, kind: str, value: object) -> None:
         size = len(json_of(value))
-        self.reading.out.emit(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
+        self.reading.out.add(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
 
     def _bad(self, line: Line) -> None:
         fate = "is left out" if line.value is None else "was mended"
         message = f"line {line.number + 1} (byte {line.offset:,}) {fate}: {line.fault}"
-        self.reading.out.emit(
+        self.reading.out.add(
             line.number,
             e.ErrorRaised(kind="bad_line", message=message, line=line.number, offset=line.offset),
         )
@@ -128,7 +184,7 @@ class Translator:
         thread = text_of(payload.get("id")) or text_of(payload.get("session_id"))
         if r.head.thread:
             text = f"from here on the file tells of thread {thread}, which this one came from"
-            r.out.emit(n, e.Note(kind="fork", text=text))
+            r.out.add(n, e.Note(kind="fork", text=text))
             return
         base = payload.get("base_instructions")
         text = text_of(dict_of(base).get("text")) or text_of(base)
@@ -166,7 +222,7 @@ class Translator:
         if not old[0]:
             self._describe(model=new.model, budget=_budget(window))
         elif old != self._announced:
-            r.out.emit(n, e.ModelChanged(model=new.model, budget=_budget(window), previous=old[0]))
+            r.out.add(n, e.ModelChanged(model=new.model, budget=_budget(window), previous=old[0]))
 
     # -- items and tools ---------------------------------------------------------------------------
 
@@ -177,14 +233,16 @@ class Translator:
             self._compactions.settle_answer(n)
             self._compactions.went_on()
         sampled = int_of(metadata.get("sampled_through_sequence"))
-        sent = r.requests.item(n, raw, sampled, answer)
+        kind = type_of(raw)
+        sent = r.requests.item(n, is_model_made(raw), sampled, answer)
         if sent is not None:
             r.request(sent)
-        if type_of(raw) not in KNOWN:
-            self._unknown(n, f"response_item/{type_of(raw)}", raw)
-        if is_real_user(raw) and not answer:
+        if kind not in KNOWN:
+            self._unknown(n, f"response_item/{kind}", raw)
+        if kind == "message" and not answer and is_real_user(raw):
             self._spoken(n, raw)
-        r.append(n, held_item(EntryId(n), raw, answer=answer))
+        held = held_item(EntryId(n), raw, answer=answer)
+        r.append(n, held if r.slimmer is None else r.slimmer.held(held))
 
     def _spoken(self, n: int, raw: WireItem) -> None:
         r = self.reading
@@ -192,31 +250,88 @@ class Translator:
             # Files from before task_started: a turn is what follows a message of the user.
             r.history.start_task()
             r.turn += 1
-            r.out.emit(n, e.TurnStarted(turn=r.turn))
+            r.out.add(n, e.TurnStarted(turn=r.turn))
+        self.entitle(raw)
+
+    def entitle(self, raw: WireItem) -> None:
+        """Take what the user said first as the title, while the first record is held back."""
         if self._first is not None and isinstance(self._first.event, e.SessionStarted):
             title = " ".join("\n".join(texts_of(raw.get("content"))).split())[:TITLE]
             self._describe(title=self._first.event.title or title)
 
-    def _command(self, n: int, call_id: str, item: dict[str, Any], started: float | None) -> None:
-        """How long a command ran and how it ended; its output is in the item that follows."""
-        r = self.reading
-        if call_id not in r.calls:
+    def _command(self, n: int, call_id: str, item: dict[str, Any], started: int | None) -> None:
+        """The command of a call has run."""
+        if call_id not in self.reading.calls:
             return
-        code = int_of(item.get("exit_code"))
         duration = dict_of(item.get("duration"))
         seconds = (int_of(duration.get("secs")) or 0) + (int_of(duration.get("nanos")) or 0) / 1e9
-        name = r.calls[call_id]
-        begun = r.out.at - seconds if started is None else started
-        r.out.emit(n, e.ToolStarted(call_id=call_id, name=name), begun)
+        size = length(text_of(item.get("aggregated_output")))
+        code = int_of(item.get("exit_code"))
+        self._ran(n, call_id, seconds, code, item.get("status") != "failed", size, started)
+
+    def _ran(
+        self,
+        n: int,
+        call_id: str,
+        seconds: float,
+        code: int | None,
+        ok: bool,
+        size: int,
+        started: int | None,
+    ) -> None:
+        """How long a command ran and how it ended; its output is in the item that follows."""
+        out, name = self.reading.out, self.reading.calls[call_id]
+        begun = out.at - seconds if started is None else started / 1000
+        out.add(n, e.ToolStarted(call_id=call_id, name=name), begun)
         finished = e.ToolFinished(
             call_id=call_id,
             name=name,
-            ok=code == 0 if code is not None else item.get("status") != "failed",
+            ok=ok if code is None else code == 0,
             exit_code=code,
             seconds=seconds,
-            size=len(text_of(item.get("aggregated_output"))),
+            size=size,
         )
-        r.out.emit(n, finished)
+        out.add(n, finished)
+
+    # -- lines that are decoded into their own form ------------------------------------------------
+
+    def _known(self, line: Line, known: object) -> None:
+        """The same as `_line`, for the lines that come most often."""
+        r, n = self.reading, line.number
+        match known:
+            case ItemLine():
+                r.out.at = _seconds(known.timestamp) or r.out.at
+                self._meter.settle()
+                self._known_item(line, known)
+            case UsageLine():
+                r.out.at = _seconds(known.timestamp) or r.out.at
+                self._meter.known_response(n, known.payload)
+            case EventLine(payload=Count(info=info)):
+                r.out.at = _seconds(known.timestamp) or r.out.at
+                self._meter.known_count(n, info)
+            case EventLine(payload=Done(item=item, started_at_ms=started)):
+                r.out.at = _seconds(known.timestamp) or r.out.at
+                self._meter.settle()
+                id = item.id or ""
+                if item.type == "CommandExecution" and id in r.calls:
+                    took = item.duration
+                    seconds = 0.0 if took is None else took.secs + took.nanos / 1e9
+                    size = len(item.aggregated_output or "")
+                    ok = item.status != "failed"
+                    self._ran(n, id, seconds, item.exit_code, ok, size, started)
+            case _:
+                pass
+
+    def _known_item(self, line: Line, known: ItemLine) -> None:
+        r, n, payload = self.reading, line.number, known.payload
+        self._compactions.settle_answer(n)
+        self._compactions.went_on()
+        made = not isinstance(payload, Output)
+        sent = r.requests.item(n, made, known.metadata.sampled_through_sequence, False)
+        if sent is not None:
+            r.request(sent)
+        if r.slimmer is not None:
+            r.append(n, r.slimmer.known(EntryId(n), line, payload))
 
     # -- turns and messages ------------------------------------------------------------------------
 
@@ -238,14 +353,13 @@ class Translator:
                 item = dict_of(payload.get("item"))
                 if item.get("type") == "CommandExecution":
                     started = int_of(payload.get("started_at_ms"))
-                    begun = None if started is None else started / 1000
-                    self._command(n, text_of(item.get("id")), item, begun)
+                    self._command(n, text_of(item.get("id")), item, started)
             case "exec_command_end":
                 self._command(n, text_of(payload.get("call_id")), payload, None)
             case _ if kind in _ERRORS:
                 self._error_message(n, kind, payload)
             case "warning" | "background_event" | "deprecation_notice":
-                r.out.emit(n, e.Note(kind=kind, text=text_of(payload.get("message"))))
+                r.out.add(n, e.Note(kind=kind, text=text_of(payload.get("message"))))
             case _ if kind not in _SILENT_MESSAGES:
                 self._unknown(n, f"event_msg/{kind}" if kind else "event_msg", payload)
             case _:
@@ -256,7 +370,7 @@ class Translator:
         self._compactions.ended()
         if r.task is not None:
             left = "the file holds no end of this turn"
-            r.out.emit(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
+            r.out.add(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
         window = int_of(payload.get("model_context_window"))
         r.window = window or r.window
         attributed = isinstance(payload.get("turn_attribution"), dict)
@@ -264,7 +378,7 @@ class Translator:
         r.task = Task(attributed=attributed, window=window)
         r.history.start_task()
         r.turn += 1
-        r.out.emit(n, e.TurnStarted(turn=r.turn))
+        r.out.add(n, e.TurnStarted(turn=r.turn))
 
     def _task_ended(self, n: int, payload: dict[str, Any], outcome: str) -> None:
         r = self.reading
@@ -279,7 +393,7 @@ class Translator:
             message, outcome = self._error, "failed"
         self._error = ""
         r.task = None
-        r.out.emit(n, e.TurnFinished(turn=r.turn, outcome=outcome, message=message))
+        r.out.add(n, e.TurnFinished(turn=r.turn, outcome=outcome, message=message))
 
     def _error_message(self, n: int, kind: str, payload: dict[str, Any]) -> None:
         """Older files have the error as a message of its own, before the end of the turn."""
@@ -289,7 +403,7 @@ class Translator:
             self._compactions.error(n, message, info)
         else:
             event = e.ErrorRaised(kind=info or kind, message=message, where="codex")
-            self.reading.out.emit(n, event)
+            self.reading.out.add(n, event)
         if kind == "error":
             self._error = message
 

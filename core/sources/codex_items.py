@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -55,6 +56,28 @@ _HARNESS_STARTS: Final = (
 """How harness text in a user message begins, for files that do not say what each part is."""
 
 
+class Stored(dict[str, Any]):
+    """What is read of a wire item again and again, while the rest of it stays in the file.
+
+    Only comparing needs all of it; `read` gives that, or None where the file has it no more.
+    """
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[], WireItem | None]) -> None:
+        super().__init__()
+        self._read = read
+
+    def whole(self) -> WireItem:
+        """The item with all of its fields; as it is, where they are lost."""
+        return self._read() or self
+
+
+def whole_wire(raw: WireItem) -> WireItem:
+    """The item with all of its fields (long texts may be cut)."""
+    return raw.whole() if isinstance(raw, Stored) else raw
+
+
 def text_of(value: object) -> str:
     """A str as it is, everything else as the empty text."""
     return value if isinstance(value, str) else ""
@@ -82,7 +105,8 @@ def json_of(value: object) -> str:
 
 def type_of(raw: WireItem) -> str:
     """The item's type; an item without one is a message."""
-    return text_of(raw.get("type")) or "message"
+    kind = raw.get("type")
+    return kind if isinstance(kind, str) and kind else "message"
 
 
 def sent_form(raw: WireItem) -> WireItem:
@@ -167,10 +191,10 @@ def half_of(raw: WireItem) -> Half | None:
 def item_of(raw: WireItem, *, summary: bool = False) -> Item:
     """Our item for a stored one. `summary` marks a message that is known to be a summary."""
     kind = type_of(raw)
+    if kind == "message":
+        return _message(raw, summary or is_summary(raw))
     call_id = text_of(raw.get("call_id"))
     match kind:
-        case "message":
-            return _message(raw, summary or is_summary(raw))
         case "function_call" if call_id:
             arguments = text_of(raw.get("arguments"))
             space = text_of(raw.get("namespace"))
@@ -183,6 +207,8 @@ def item_of(raw: WireItem, *, summary: bool = False) -> Item:
             return FunctionCall(call_id, "tool_search", json_of(raw.get("arguments")))
         case "function_call_output" | "custom_tool_call_output" if call_id:
             output = raw.get("output")
+            if isinstance(output, str):
+                return FunctionCallOutput(call_id, output, text_of(raw.get("name")))
             failed = dict_of(output).get("success") is False
             name = text_of(raw.get("name"))
             return FunctionCallOutput(call_id, _output_text(output), name, failed)
@@ -256,7 +282,8 @@ def _output_part(part: object) -> str:
 
 
 __all__ = [
-    "CALLS", "COMPACTIONS", "KNOWN", "METADATA", "MODEL_MADE", "OUTPUTS", "PAYLOAD_TYPES", "dict_of", "half_of",
-    "int_of", "is_contextual", "is_model_made", "is_real_user", "is_summary", "item_of", "json_of",
-    "kinds_of", "sent_form", "split_summary", "text_of", "texts_of", "type_of",
+    "CALLS", "COMPACTIONS", "KNOWN", "METADATA", "MODEL_MADE", "OUTPUTS", "PAYLOAD_TYPES",
+    "Stored", "dict_of", "half_of", "int_of", "is_contextual", "is_model_made", "is_real_user",
+    "is_summary", "item_of", "json_of", "kinds_of", "sent_form", "split_summary", "text_of",
+    "texts_of", "type_of", "whole_wire",
 ]  # fmt: skip

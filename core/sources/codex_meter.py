@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from .. import events as e
 from ..tokens import Usage
 from .codex_items import dict_of, int_of, text_of
+from .codex_lines import CountInfo, UsageFigures, UsageRecord
 from .codex_reading import Reading
 
 
@@ -21,6 +24,8 @@ class Meter:
     def __init__(self, reading: Reading) -> None:
         self._r = reading
         self._info: object = None
+        self._told: tuple[object, Usage | None] = (None, None)
+        """The last usage that was read, in both forms: most are told twice."""
         self._responses: dict[str, Usage] = {}
         self._last_response = ""
         self._unsure: tuple[int, float, e.UsageReported] | None = None
@@ -34,9 +39,13 @@ class Meter:
 
     def usage_record(self, n: int, payload: dict[str, Any]) -> None:
         """A token_usage_record: one response, with its id."""
+        usage = self._usage(payload.get("usage"))
+        self.response(n, usage, text_of(payload.get("response_id")))
+
+    def response(self, n: int, usage: Usage | None, id: str) -> None:
+        """The end of a response."""
         self.settle()
-        usage = usage_of(payload.get("usage"))
-        self._last_response = text_of(payload.get("response_id"))
+        self._last_response = id
         self.last_record = usage
         if usage is not None and self._last_response:
             self._responses[self._last_response] = usage
@@ -45,12 +54,33 @@ class Meter:
     def token_count(self, n: int, payload: dict[str, Any]) -> None:
         """A token_count: a report, an estimate, a fill, or the mark of a try."""
         info = dict_of(payload.get("info"))
-        last = usage_of(info.get("last_token_usage"))
+        last = self._usage(info.get("last_token_usage"))
+        total = usage_of(info.get("total_token_usage"))
+        self.counted(n, info, last, total, int_of(info.get("model_context_window")))
+
+    def known_response(self, n: int, told: UsageRecord) -> None:
+        """A token_usage_record in its own form."""
+        self.response(n, self._known(told.usage), told.response_id or "")
+
+    def known_count(self, n: int, info: CountInfo) -> None:
+        """A token_count in its own form."""
+        total = info.total_token_usage
+        self.counted(
+            n,
+            info,
+            self._known(info.last_token_usage),
+            None if total is None else usage_of_figures(total),
+            info.model_context_window,
+        )
+
+    def counted(
+        self, n: int, info: object, last: Usage | None, total: Usage | None, window: int | None
+    ) -> None:
+        """The figures of a token_count; `info` is compared with that of the one before."""
         if last is None:
             return
         r = self._r
-        total = usage_of(info.get("total_token_usage"))
-        r.window = int_of(info.get("model_context_window")) or r.window
+        r.window = window or r.window
         changed, self._info = info != self._info, info
         made_up = not last.input_tokens and not last.output_tokens
         estimated = made_up and self._expected is not None
@@ -79,7 +109,7 @@ class Meter:
             self._unsure = (n, r.out.at, event)
             return
         self.before_last, r.usage = r.usage, last
-        r.out.emit(n, event)
+        r.out.add(n, event)
 
     def settle(self) -> None:
         """A response without items was a turn's, since no compacted line followed at once."""
@@ -91,7 +121,7 @@ class Meter:
             n, at, event = self._unsure
             self._unsure = None
             self.before_last, self._r.usage = self._r.usage, event.usage
-            self._r.out.emit(self._r.out.not_before(n), event, at)
+            self._r.out.add(self._r.out.not_before(n), event, at)
 
     def compacted(self, expected: int) -> None:
         """A compaction: counts start anew. `expected` is what Codex should write next."""
@@ -111,7 +141,19 @@ class Meter:
                 model=self._r.settings.model,
                 response_id=response_id,
             )
-            self._r.out.emit(n, event)
+            self._r.out.add(n, event)
+
+    def _known(self, told: UsageFigures | None) -> Usage | None:
+        if told is None:
+            return None
+        if told != self._told[0]:
+            self._told = (told, usage_of_figures(told))
+        return self._told[1]
+
+    def _usage(self, value: object) -> Usage | None:
+        if value != self._told[0]:
+            self._told = (value, usage_of(value))
+        return self._told[1]
 
     def _compare(self, n: int, told: int) -> None:
         expected, self._expected = self._expected, None
@@ -120,12 +162,32 @@ class Meter:
                 f"Codex puts the context after the compaction at {told:,} tokens; "
                 f"its rule as known here gives {expected:,}"
             )
-            self._r.out.emit(n, e.Note(kind="estimate", text=text))
+            self._r.out.add(n, e.Note(kind="estimate", text=text))
 
 
 def usage_of(value: object) -> Usage | None:
     """Codex's usage object; None when there is none or it has no figures."""
-    data = dict_of(value)
+    try:
+        return usage_of_figures(msgspec.convert(value, UsageFigures))
+    except msgspec.ValidationError:
+        return _usage_by_field(dict_of(value))
+
+
+def usage_of_figures(told: UsageFigures) -> Usage | None:
+    """The same, from its own form."""
+    if told.total_tokens is None and told.input_tokens is None:
+        return None
+    return Usage(
+        told.input_tokens or 0,
+        told.output_tokens or 0,
+        told.cached_input_tokens,
+        told.cache_write_input_tokens,
+        told.reasoning_output_tokens,
+        told.total_tokens,
+    )
+
+
+def _usage_by_field(data: dict[str, Any]) -> Usage | None:
     total = int_of(data.get("total_tokens"))
     input, output = int_of(data.get("input_tokens")), int_of(data.get("output_tokens"))
     if total is None and input is None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from .. import events as e
 from ..items import FunctionCall
 from ..tokens import Usage
 from .base import WireItem
-from .codex_cards import Setup
+from .codex_cards import Setup, Shortened
 from .codex_items import is_real_user, type_of
 from .codex_replay import Head, Held, WireHistory
 from .codex_requests import RequestTracker, Sent
+from .codex_slim import Slimmer
 from .codex_tokens import unreported, version_of
 from .outbox import Outbox
 
@@ -35,9 +37,14 @@ class Task:
 class Reading:
     """The fold so far."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        slimmer: Slimmer | None = None,
+        before: Callable[[int], list[Held]] | None = None,
+    ) -> None:
+        self.slimmer = slimmer
         self.out = Outbox()
-        self.history = WireHistory()
+        self.history = WireHistory(before)
         self.head = Head()
         self.requests = RequestTracker()
         self.version = ""
@@ -70,6 +77,14 @@ class Reading:
         whole = usage.total + behind
         return whole, f"{whole:,} tokens ({usage.total:,} reported + {behind:,} estimated since)"
 
+    def whole(self, held: Held) -> WireItem:
+        """The wire form of an item as it was read."""
+        return held.raw if self.slimmer is None else self.slimmer.whole(held)
+
+    def shortened(self, *, recorded: bool) -> Shortened | None:
+        """What is kept of the items of a compacted line; `recorded` says that it holds them."""
+        return None if self.slimmer is None else self.slimmer.shortened(recorded=recorded)
+
     def append(self, n: int, held: Held, note: str = "") -> None:
         """An item enters the history."""
         self.history.append(held)
@@ -77,7 +92,7 @@ class Reading:
             self.calls[held.item.call_id] = held.item.name
         if self.task is not None and not held.answer:
             self.task.own_items = True
-        self.out.emit(
+        self.out.add(
             n,
             e.ItemAppended(
                 item=held.item,
@@ -97,7 +112,7 @@ class Reading:
         held = self.history.held
         first = next((each.id for each in held if not each.answer), None)
         last = next((each.id for each in reversed(held) if not each.answer), None)
-        self.out.emit(
+        self.out.add(
             self.out.not_before(sent.line),
             e.RequestSent(
                 request=sent.number,

@@ -8,7 +8,7 @@ gets one, an output without a call is left out.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from ..compaction.policies.codex.estimate import text_tokens
 from ..compaction.policies.codex.history import USER_BUDGET, newest_within
 from ..compaction.policies.codex.truncation import truncated
 from ..context import EntryId
-from ..items import Item
+from ..items import Item, Message
 from .base import WireItem
 from .codex_items import (
     CALLS,
@@ -56,12 +56,16 @@ class _Turn(NamedTuple):
 
 
 class WireHistory:
-    """The fold. `held` is the history now; checkpoints keep what rollbacks may need."""
+    """The fold. `held` is the history now; checkpoints keep what rollbacks may need.
 
-    def __init__(self) -> None:
+    With `before`, which reads the history before a compacted line again, they only keep the line.
+    """
+
+    def __init__(self, before: Callable[[int], list[Held]] | None = None) -> None:
         self.held: list[Held] = []
+        self._before = before
         self._turns: list[_Turn] = []
-        self._checkpoints: list[list[Held]] = []
+        self._checkpoints: list[list[Held] | int] = []
         self._task_epoch = 0
 
     @property
@@ -80,13 +84,14 @@ class WireHistory:
 
     def append(self, held: Held) -> None:
         """A response_item."""
-        if is_real_user(held.raw) and not held.answer:
+        if isinstance(held.item, Message) and is_real_user(held.raw) and not held.answer:
             self._turns.append(_Turn(self._task_epoch, self.compactions, len(self.held)))
         self.held.append(held)
 
-    def replace(self, held: Iterable[Held]) -> None:
+    def replace(self, held: Iterable[Held], line: int) -> None:
         """A compacted line."""
-        self._checkpoints.append([each for each in self.held if not each.answer])
+        visible = [each for each in self.held if not each.answer]
+        self._checkpoints.append(visible if self._before is None else line)
         self.held = list(held)
 
     def roll_back(self, turns: int) -> int:
@@ -103,6 +108,8 @@ class WireHistory:
             self.held = self.held[: first.position]
             return turns
         base = self._checkpoints[first.task_epoch]
+        if isinstance(base, int):
+            base = self._before(base) if self._before is not None else []
         self.held = base[: first.position] if first.epoch == first.task_epoch else list(base)
         del self._checkpoints[first.task_epoch :]
         self._task_epoch = self.compactions

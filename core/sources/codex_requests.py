@@ -9,12 +9,14 @@ failed, or the try of a local compaction.
 from __future__ import annotations
 
 from ..events import Purpose
-from .base import WireItem
-from .codex_items import is_model_made
 
 
 class Sent:
     """A request, as far as it is known; later lines may still say that it was a compaction's."""
+
+    __slots__ = (
+        "evidence", "failed", "kind", "line", "number", "position", "remote", "repeats",
+    )  # fmt: skip
 
     def __init__(self, number: int, position: int, line: int, kind: Purpose, repeats: int) -> None:
         self.number = number
@@ -53,17 +55,18 @@ class RequestTracker:
         self._sampled: int | None = None
         self._has_records = False
 
-    def item(self, line: int, raw: WireItem, sampled: int | None, answer: bool) -> Sent | None:
+    def item(self, line: int, made: bool, sampled: int | None, answer: bool) -> Sent | None:
         """A response_item; gives the request that its response answers, when it is the first.
 
-        `sampled` is the last item that the model had seen, where the file says so.
+        `made` says that the model made it. `sampled` is the last item that the model had seen,
+        where the file says so.
         """
         if answer:
             if self.answering is None:
                 self.answering = self._new(line, Purpose.COMPACTION)
                 return self.answering
             return None
-        if not is_model_made(raw):
+        if not made:
             self._open = False
             return None
         same_response = self._open or (sampled is not None and sampled == self._sampled)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from sys import intern
 from typing import Any, Final
 
-from ..items import CompactionSummary, Item
+from ..context import EntryId
+from ..items import (
+    Body,
+    CompactionSummary,
+    FunctionCall,
+    FunctionCallOutput,
+    Item,
+    Reasoning,
+)
 from .base import WireItem
 from .bodies import FileBodies
-from .codex_items import METADATA, PAYLOAD_TYPES, dict_of, item_of, texts_of
+from .codex_cards import Shortened
+from .codex_items import METADATA, PAYLOAD_TYPES, Stored, dict_of, item_of, texts_of
+from .codex_lines import Call, Output, Thought, decode_known
 from .codex_replay import Held
-from .cutting import HEAD, KEEP, Cut, Place, cut_all, shorten
-from .lines import Line
+from .cutting import HEAD, KEEP, Cut, Place, cut, cut_all, shorten
+from .lines import Line, LineReader
+from .longlines import LONG, parse_long
 
 SAID_HEAD: Final = 512
 """Characters kept of what is said in the user's name: Codex's summary prefix must be in it."""
@@ -27,6 +40,10 @@ class Slimmer:
         self.bodies = bodies_of(path)
         self._place = Place(0, 0)
 
+    def twin(self) -> Slimmer:
+        """One for another pass over the same file."""
+        return Slimmer(self.bodies.path)
+
     def begin(self, line: Line) -> None:
         """The line that the next items are of."""
         self._place = Place(line.offset, line.size, line.check)
@@ -36,9 +53,53 @@ class Slimmer:
         cut_wire(held.raw)
         return Held(held.id, held.raw, shorten(held.item, self._place), held.answer)
 
-    def item(self, item: Item, part: int) -> Item:
-        """Our form of one of the items of a compacted line, shortened."""
-        return shorten(item, self._place, part)
+    def known(self, id: EntryId, line: Line, payload: Thought | Call | Output) -> Held:
+        """The item of a line that was decoded into its own form."""
+        place = Place(line.offset, line.size, line.check)
+        raw = Stored(partial(self._again, place))
+        item: Item
+        raw["id"] = payload.id
+        match payload:
+            case Output(call_id=call_id, output=text):
+                call_id = intern(call_id)
+                item = shorten(FunctionCallOutput(call_id, text, payload.name or ""), place)
+                raw["type"], raw["call_id"], raw["output"] = (
+                    "function_call_output",
+                    call_id,
+                    cut(text),
+                )
+                if payload.name:
+                    raw["name"] = payload.name
+            case Call(call_id=call_id, name=name, arguments=text):
+                call_id, name = intern(call_id), intern(name)
+                item = shorten(FunctionCall(call_id, name, text, payload.namespace or ""), place)
+                raw["type"], raw["call_id"], raw["name"] = "function_call", call_id, name
+                raw["arguments"] = cut(text)
+                if payload.namespace:
+                    raw["namespace"] = payload.namespace
+            case Thought():
+                readable = [each.text for each in (*payload.summary, *(payload.content or ()))]
+                sealed = payload.encrypted_content or ""
+                item = shorten(Reasoning("\n\n".join(readable), sealed), place)
+                raw["type"], raw["encrypted_content"] = "reasoning", cut(sealed)
+        return Held(id, raw, item)
+
+    def _again(self, place: Place) -> WireItem | None:
+        value = self.bodies.value(Body(place.offset, place.size))
+        wire = None if value is None else _wire(value, 0)
+        if wire is not None:
+            cut_wire(wire)
+        return wire
+
+    def shortened(self, *, recorded: bool) -> Shortened:
+        """What shortens the items of a compacted line. Where the line does not hold them, only
+        their wire forms are cut, since nothing in the file could give the rest back."""
+
+        def both(item: Item, raw: WireItem, part: int) -> Item:
+            cut_wire(raw)
+            return shorten(item, self._place, part) if recorded else item
+
+        return both
 
     def whole(self, held: Held) -> WireItem:
         """The wire form as it was read, from the file if need be; as it is held where the file
@@ -50,6 +111,13 @@ class Slimmer:
             return {**held.raw, "content": [{"type": "input_text", "text": held.item.text}]}
         value = self.bodies.value(body)
         return (None if value is None else _wire(value, body.part)) or held.raw
+
+
+def slim_reader(number: int = 0, offset: int = 0) -> LineReader:
+    """Reads the lines of a large rollout, from this one on."""
+    return LineReader(
+        number=number, offset=offset, known=decode_known, long=LONG, parse_long=parse_long
+    )
 
 
 def bodies_of(path: Path) -> FileBodies:
@@ -64,10 +132,13 @@ def cut_wire(raw: WireItem) -> None:
     said = raw.get("role") == "user"
     head, keep = (SAID_HEAD, SAID_KEEP) if said else (HEAD, KEEP)
     for key, value in raw.items():
-        if key == METADATA:
+        if type(value) is str:
+            if len(value) > keep:
+                raw[key] = cut(value, head, keep)
+        elif key == METADATA:
             kinds = dict_of(value).get(_KINDS)
             raw[key] = {_KINDS: kinds} if kinds else _NO_METADATA
-        else:
+        elif value:
             raw[key] = cut_all(value, head, keep)
 
 

@@ -6,19 +6,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..events import ErrorRaised, Note, Record
+from .base import Bodies
 from .codex_events import Translator
+from .codex_slim import Slimmer, slim_reader
 from .follow import Appended, FileEvent, Tail
 from .lines import LineReader
 
 
 class CodexTail:
-    """The same records as `CodexSource.follow`. Nothing more is said of a file that has ended."""
+    """The same records as `CodexSource.follow`. Nothing more is said of a file that has ended.
 
-    def __init__(self, path: Path) -> None:
+    A slim one keeps of long texts only their heads (see `cutting`); `bodies` has the rest.
+    """
+
+    def __init__(self, path: Path, *, slim: bool = False) -> None:
         self._tail = Tail(path)
-        self._translator = Translator()
-        self._reader = LineReader()
+        slimmer = Slimmer(path) if slim else None
+        self.bodies: Bodies | None = slimmer.bodies if slimmer else None
+        self._translator = Translator(slimmer)
+        self._reader = slim_reader() if slim else LineReader()
         self._asked = False
+
+    @property
+    def read(self) -> int:
+        """Bytes of the file that have been read."""
+        return self._tail.offset
 
     def more(self) -> Iterator[Record]:
         """The records since the last call, up to the end of the file as it is now.
@@ -30,14 +42,12 @@ class CodexTail:
             quiet = False
             match change:
                 case Appended(data=data):
-                    for line in self._reader.feed(data):
-                        yield from self._translator.feed(line)
+                    yield from self._translator.feed_all(self._reader.feed(data))
                 case FileEvent(text=text, at=at, lost=lost):
                     yield from self._translator.flush()
                     event = ErrorRaised(kind="file", message=text) if lost else None
                     yield Record(self._reader.number, at, event or Note(kind="file", text=text))
         if quiet or not self._asked:
-            for line in self._reader.whole():
-                yield from self._translator.feed(line)
+            yield from self._translator.feed_all(self._reader.whole())
             yield from self._translator.flush()
         self._asked = True

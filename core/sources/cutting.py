@@ -8,6 +8,7 @@ unless their name says bytes.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from ..items import (
     Reasoning,
     TextPart,
 )
+from .lines import is_packed
 
 SLIM_FROM: Final = 8_000_000
 """Bytes of a file from which on it is read in the slim way."""
@@ -76,6 +78,15 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     offset: int
     size: int
     check: int = 0
+
+
+def is_large(path: Path) -> bool:
+    """Whether a file is read in the slim way: not when it is packed, since then no line of it can
+    be read alone. Errors count as no."""
+    try:
+        return path.stat().st_size >= SLIM_FROM and not is_packed(path)
+    except OSError:
+        return False
 
 
 def cut(text: str, head: int = HEAD, keep: int = KEEP) -> str:

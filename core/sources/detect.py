@@ -8,7 +8,7 @@ import msgspec
 
 from ..errors import ThresherError
 from .lines import ZSTD, open_bytes, unreadable
-from .registry import Format, formats, recognise
+from .registry import Format, formats, holds_several, recognise
 from .sample import Sample, contained
 
 HEAD = 1 << 20
@@ -27,11 +27,16 @@ def detect(path: Path) -> Detected:
 
     A missing or unreadable file, any other folder, an empty file and a zstd file are ThresherError.
     """
-    file, _ = contained(path)
+    file, inner = contained(path)
     sample = Sample(file, folder=True) if file.is_dir() else Sample(file, _head(file))
     for format in formats():
         if why := recognise(format, sample):
+            if inner and not holds_several(format):
+                break
             return Detected(format, f"{why} is one of a {format}")
+    if inner:
+        # It goes on below a file that is none of several sessions: the system says what that is.
+        _head(path)
     if sample.folder:
         raise ThresherError(
             "Not a file", f"{path} is a directory; give one session file, or run thresher sessions."
@@ -51,7 +56,7 @@ def _head(path: Path) -> bytes:
     try:
         with open_bytes(path) as file:
             head = file.read(HEAD)
-    except (FileNotFoundError, NotADirectoryError) as error:
+    except FileNotFoundError as error:
         raise ThresherError(
             "No such file", f"{path} does not exist; run thresher sessions for what there is."
         ) from error

@@ -11,6 +11,7 @@ _MODULES: Final = (
     ".discover",
     ".claude_discover",
     ".opencode_discover",
+    ".pi_discover",
 )
 """Each has a FINDER (see found.Finder)."""
 

@@ -125,7 +125,7 @@ class Tail:
         if not data:
             return None
         self.head = (self.head + data)[:PROBE] if len(self.head) < PROBE else self.head
-        self.last = (self.last + data)[-PROBE:]
+        self.last = (self.last + data[-PROBE:])[-PROBE:]
         self.offset += len(data)
         return Appended(data)
 

@@ -41,7 +41,18 @@ class Outbox:
     def __init__(self) -> None:
         self.at = 0.0
         self._last = -1
+        self._free: list[Record] = []
+        """What nothing stands in the way of; in front of all slots."""
         self._slots: deque[Slot] = deque()
+
+    def add(self, n: int, event: Event, at: float | None = None) -> None:
+        """Add the event of line `n`; like `emit`, for an event that nobody wants to exchange."""
+        self._last = n
+        record = Record(n, self.at if at is None else at, event)
+        if self._slots:
+            self._slots.append(Slot(record))
+        else:
+            self._free.append(record)
 
     def emit(self, n: int, event: Event, at: float | None = None, *, hold: bool = False) -> Slot:
         """Add the event of line `n`; `hold` keeps it and all that follow from leaving."""
@@ -63,11 +74,11 @@ class Outbox:
         return max(n, self._last)
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._free) + len(self._slots)
 
     def ready(self) -> list[Record]:
         """Take out everything in front of the first held record."""
-        out: list[Record] = []
+        out, self._free = self._free, []
         while self._slots and not self._slots[0].held:
             out.extend(self._slots.popleft().records)
         return out

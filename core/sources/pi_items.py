@@ -32,8 +32,7 @@ BEFORE_SUMMARY: Final = (
 )
 AFTER_SUMMARY: Final = "\n</summary>"
 BEFORE_BRANCH: Final = (
-    "The following is a summary of a branch that this conversation came back from:"
-    "\n\n<summary>\n"
+    "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n"
 )
 AFTER_BRANCH: Final = "</summary>"
 """What pi puts around the two kinds of summaries: part of its wire form."""

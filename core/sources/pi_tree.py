@@ -20,7 +20,13 @@ from .lines import Line
 WireMessage = dict[str, Any]
 SILENT: Final = frozenset({"model_change", "thinking_level_change", "label", "custom"})
 """Entries that are no part of the context."""
-KNOWN: Final = SILENT | {"message", "custom_message", "branch_summary", "compaction", "session_info"}
+KNOWN: Final = SILENT | {
+    "session_info",
+    "message",
+    "custom_message",
+    "branch_summary",
+    "compaction",
+}
 
 
 class PiEntry(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Protocol, Self, cast
 import msgspec
 
 from .base import Source
-from .sample import Sample, contained
+from .sample import Sample
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -30,6 +30,9 @@ class Format(StrEnum):
     CLAUDE_CODE = ("Claude Code transcript", ".claude_code")
     THRESHER = ("thresher journal", "..sessions.source")
     OPENCODE = ("opencode session", ".opencode")
+    PI = ("pi session", ".pi")
+    MAF = ("Agent Framework session", ".maf")
+    OTLP = ("OpenTelemetry export", ".otlp")
     CHAT = ("request log", ".chat")
     UNKNOWN = ("unknown", "")
 
@@ -74,24 +77,14 @@ def source_class(format: Format) -> type[Source]:
     return _module(format).SOURCE
 
 
-def open_source(path: Path) -> Source:
-    """The session in this file. What cannot be opened is a ThresherError.
-
-    The path may go on into a file that holds several sessions: `opencode.db/ses_1`.
-    """
-    from .detect import require_known
-
-    file, _ = contained(path)
-    return source_class(require_known(file))(path)
+def holds_several(format: Format) -> bool:
+    """A file of this format can hold several sessions."""
+    return bool(format.module) and hasattr(_module(format), "choices")
 
 
-def choices(path: Path) -> Sequence[Choice]:
+def choices_in(format: Format, path: Path) -> Sequence[Choice]:
     """The sessions in a file that can hold several, newest first; empty for all others."""
-    from .detect import require_known
-
-    file, _ = contained(path)
-    module = _module(require_known(file))
-    return module.choices(file) if hasattr(module, "choices") else ()
+    return _module(format).choices(path) if holds_several(format) else ()
 
 
 def _module(format: Format) -> _Module:

@@ -18,14 +18,14 @@ from ..tokens import Tokens
 
 class Counts(msgspec.Struct, frozen=True):
     """Entries of the context. before = kept + removed + replaced; after = kept + replaced +
-    inserted."""
+    inserted. None is unknown."""
 
-    before: int
-    after: int
-    kept: int
-    removed: int
-    replaced: int
-    inserted: int
+    before: int | None
+    after: int | None
+    kept: int | None
+    removed: int | None
+    replaced: int | None
+    inserted: int | None
 
 
 class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,14 +114,7 @@ def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
         reason_evidence=event.reason_evidence,
         tokens_before=event.before,
         tokens_after=event.after,
-        items=Counts(
-            before=event.items_before,
-            after=event.items_after,
-            kept=event.kept,
-            removed=event.removed,
-            replaced=event.replaced,
-            inserted=event.inserted,
-        ),
+        items=_counts(event),
         removed_ids=event.removed_ids,
         summary=event.summary,
         opaque=event.opaque,
@@ -131,6 +124,19 @@ def _done(record: e.Record, event: e.HistoryCompacted) -> CompactionReport:
         attempts=event.summariser.attempts if event.summariser else 1,
         seconds=event.seconds,
         marks=event.marks,
+    )
+
+
+def _counts(event: e.HistoryCompacted) -> Counts:
+    if event.counts_unknown:
+        return Counts(event.items_before or None, event.items_after or None, *[None] * 4)
+    return Counts(
+        before=event.items_before,
+        after=event.items_after,
+        kept=event.kept,
+        removed=event.removed,
+        replaced=event.replaced,
+        inserted=event.inserted,
     )
 
 

@@ -7,7 +7,7 @@ told as an item or as an edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import events as e
@@ -73,14 +73,37 @@ class Shown:
         self._part += 1
         self._out.emit(n, event)
 
-    def edit(self, n: int, target: Sequence[Piece], ordinal: int, speaker: str = "") -> Edit:
-        """Make `target` the context. The item under the key `speaker` stands for what leaves."""
+    def aside(self, item: Item, n: int, *, turn: int, round: int, note: str = "") -> None:
+        """An item is in the record, but the model never sees it."""
+        n = self._out.not_before(n)
+        if n != self._line:
+            self._line, self._part = n, 0
+        event = e.ItemAppended(
+            item=item, part=self._part, turn=turn, round=round, in_context=False, note=note
+        )
+        self._part += 1
+        self._out.emit(n, event)
+
+    def edit(
+        self,
+        n: int,
+        target: Sequence[Piece],
+        ordinal: int,
+        speaker: str = "",
+        speaks: Mapping[str, Collection[str]] | None = None,
+    ) -> Edit:
+        """Make `target` the context. The item under the key `speaker` stands for what leaves;
+        `speaks` says it of several, each with the keys of what it stands for."""
         n = self._out.not_before(n)
         context = Context(Entry(each.id, each.item, (each.id,)) for each in self.held)
         places = {each.key: at for at, each in enumerate(self.held)}
         wanted = {piece.key for piece in target}
         removed = context.span(each.id for each in self.held if each.key not in wanted)
-        segments = list(_segments(context, self.held, places, target, removed, speaker))
+        stands_for = {speaker: removed} if speaker else {}
+        for key, gone in (speaks or {}).items():
+            left = (each.id for each in self.held if each.key in gone and each.key not in wanted)
+            stands_for[key] = context.span(left)
+        segments = list(_segments(context, self.held, places, target, stands_for))
         made = sum(not isinstance(segment, Kept) for segment in segments)
         if made and n == self._line and self._part:
             n += 1
@@ -100,8 +123,7 @@ def _segments(
     held: Sequence[Held],
     places: dict[str, int],
     target: Iterable[Piece],
-    removed: str,
-    speaker: str,
+    stands_for: Mapping[str, str],
 ) -> Iterable[Segment]:
     run: list[int] = []
     for piece in target:
@@ -112,7 +134,7 @@ def _segments(
         yield from context.keep(run)
         run = []
         if at is None:
-            yield Inserted(piece.item, removed if piece.key == speaker else "")
+            yield Inserted(piece.item, stands_for.get(piece.key, ""))
         else:
             yield Replaced(held[at].id.bare, piece.item)
     yield from context.keep(run)

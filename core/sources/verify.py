@@ -6,7 +6,7 @@ Pure comparison. The system text is left out on both sides, since most programs 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from .request_log import Logged, without_system
 
 _LEFT_OUT: Final = re.compile(r"<<[^<>\n]{0,200}>>")
 """Where whoever made the log took a part of a text out."""
+Plain = Callable[[Iterable[WireItem]], list[WireItem]]
+"""Takes out of messages what a session of an agent cannot hold in the same words."""
+PLAIN: Final = "equal in everything that sessions of this agent hold"
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 SHOWN: Final = 60
 """Characters of a difference that are shown on each side."""
@@ -67,15 +70,19 @@ class Verdict(msgspec.Struct, frozen=True):
     requests: tuple[Compared, ...]
 
 
-def verify(rebuilt: Iterable[RebuiltRequest], sent: Iterable[Logged]) -> Verdict:
-    """Compare a log with what was rebuilt.
+def verify(
+    rebuilt: Iterable[RebuiltRequest], sent: Iterable[Logged], plain: Plain | None = None
+) -> Verdict:
+    """Compare a log with what was rebuilt. `plain` takes out, on both sides, what a session of this
+    agent cannot hold; what is equal only then is graded as structure.
 
     Both are in order, and either may have requests that the other has not. A logged request is
     compared with the equal one behind the last match, else with the most similar one of those that
     lie between its neighbours' matches.
     """
-    mine = [(each, without_system(each.input)) for each in rebuilt]
-    theirs = [(each, without_system(each.sent)) for each in sent]
+    form = plain or list
+    mine = [(each, form(without_system(each.input))) for each in rebuilt]
+    theirs = [(each, form(without_system(each.sent))) for each in sent]
     anchors = _anchors([items for _, items in mine], [items for _, items in theirs])
     compared: list[Compared] = []
     used: set[int] = set()
@@ -87,7 +94,7 @@ def verify(rebuilt: Iterable[RebuiltRequest], sent: Iterable[Logged]) -> Verdict
             free = [each for each in range(low, high) if each not in used]
             alike = {each: _likeness(mine[each][1], items) for each in free}
             at = max(alike, key=lambda each: alike[each], default=None)
-            at = at if at is not None and alike[at] > 0 else None
+            at = at if at is not None and alike[at] >= 0 else None
         if at is None:
             refused = f" (it was answered with HTTP status {logged.status})"
             what = "the session holds no trace of this request"
@@ -96,6 +103,10 @@ def verify(rebuilt: Iterable[RebuiltRequest], sent: Iterable[Logged]) -> Verdict
             continue
         used.add(at)
         grade, residue = compare(mine[at][1], items, mine[at][0].missing)
+        if grade is Grade.EXACT and without_system(mine[at][0].input) != without_system(
+            logged.sent
+        ):
+            grade, residue = Grade.STRUCTURE, (Residue(-1, PLAIN),)
         compared.append(_compared(logged, grade, mine[at][0].position, residue))
     grades = [each.grade for each in compared]
     counts = {grade: grades.count(grade) for grade in Grade}
@@ -117,7 +128,7 @@ def compare(
     """Two requests, message by message. `missing` is what is known not to be rebuilt."""
     if list(rebuilt) == list(sent):
         return Grade.EXACT, ()
-    if missing and list(rebuilt) == list(sent[: len(rebuilt)]):
+    if missing and (list(rebuilt) == list(sent[: len(rebuilt)]) or _begins(rebuilt, sent)):
         return Grade.STRUCTURE, (Residue(-1, f"equal but for {missing}"),)
     residue: list[Residue] = []
     grade = Grade.STRUCTURE
@@ -137,6 +148,18 @@ def compare(
         else:
             residue.append(Residue(at, _place(mine, theirs), *_difference(mine, theirs)))
     return grade, tuple(residue)
+
+
+def _begins(rebuilt: Sequence[WireItem], sent: Sequence[WireItem]) -> bool:
+    """Only blocks at the end of the last message are not rebuilt."""
+    if not rebuilt or len(rebuilt) != len(sent) or list(rebuilt[:-1]) != list(sent[:-1]):
+        return False
+    if rebuilt[-1].get("role") != sent[-1].get("role"):
+        return False
+    mine, theirs = rebuilt[-1].get("content"), sent[-1].get("content")
+    if not isinstance(mine, list) or not isinstance(theirs, list):
+        return False
+    return theirs[: len(mine)] == mine
 
 
 def _compared(

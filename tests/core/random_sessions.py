@@ -6,6 +6,7 @@ Test files load this one with runpy, since importlib mode puts no folder of test
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from thresher.core import events as e
 from thresher.core.compaction.policy import Moment, Trigger
 from thresher.core.context import EntryId, Inserted, Kept, Replaced, Segment
+from thresher.core.debug.restore import last_compaction, preview_restore, preview_undo
+from thresher.core.errors import ThresherError
 from thresher.core.history import History
 from thresher.core.items import (
     CompactionSummary,
@@ -32,7 +35,8 @@ from thresher.core.tokens import Basis, Scope, Tokens, Usage
 STEPS = (
     "user", "assistant", "reasoning", "batch", "batch", "cut batch", "deltas", "request", "usage",
     "compact", "compact", "compact", "pipeline", "skip", "fail", "open pass", "turn", "end turn",
-    "approval", "breaker", "overflow", "model", "note", "outside", "developer",
+    "approval", "breaker", "overflow", "model", "note", "outside", "developer", "undo", "restore",
+    "pin", "breakpoint", "stop",
 )  # fmt: skip
 
 TEXTS = st.text(
@@ -220,6 +224,42 @@ def _breaker(to: InMemory, draw: Random, text: str, number: int) -> None:
         to.emit(e.BreakerClosed(by="user"))
 
 
+def _undo(to: InMemory, draw: Random, text: str, number: int) -> None:
+    if last_compaction(to.state) is not None:
+        to.emit(preview_undo(to.state).event())
+
+
+def _restore(to: InMemory, draw: Random, text: str, number: int) -> None:
+    gone = [id for id, fate in to.state.fates.items() if fate.removed_by]
+    if gone:
+        with suppress(ThresherError):
+            to.emit(preview_restore(to.state, draw.choice(gone)).event())
+
+
+def _pin(to: InMemory, draw: Random, text: str, number: int) -> None:
+    context = to.state.context
+    if not len(context):
+        return
+    to.emit(e.EntriesPinned(entries=context.span(draw.choices(context.ids, k=2))))
+    if draw.random() < 0.3:
+        to.emit(e.EntriesUnpinned(entries=draw.choice(to.state.pins).bare))
+
+
+def _stop(to: InMemory, draw: Random, text: str, number: int) -> None:
+    pass_id = f"held {number}"
+    to.emit(e.CompactionStarted(pass_id=pass_id, policy="p"))
+    to.emit(e.DebuggerStopped(breakpoint="step", point="edit", reason=text, pass_id=pass_id))
+    to.emit(e.CompactionDecided(pass_id=pass_id, choice=e.Choice.FOCUS, text=text))
+    if draw.random() < 0.7:
+        to.emit(e.DebuggerContinued(how="skip", pass_id=pass_id))
+
+
+def _breakpoint(to: InMemory, draw: Random, text: str, number: int) -> None:
+    to.emit(e.BreakpointSet(text=draw.choice(["compaction", "tokens:5", text])))
+    if draw.random() < 0.3:
+        to.emit(e.BreakpointCleared(text=draw.choice(to.state.breakpoints)))
+
+
 def _just(event: Callable[[str, int], e.Event]) -> Callable[[InMemory, Random, str, int], None]:
     def say(to: InMemory, draw: Random, text: str, number: int) -> None:
         to.emit(event(text, number))
@@ -250,6 +290,11 @@ _SAY: dict[str, Callable[[InMemory, Random, str, int], None]] = {
     "deltas": _deltas,
     "approval": _approval,
     "breaker": _breaker,
+    "undo": _undo,
+    "restore": _restore,
+    "pin": _pin,
+    "breakpoint": _breakpoint,
+    "stop": _stop,
 }
 
 

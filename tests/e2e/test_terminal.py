@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -45,8 +46,13 @@ class Terminal:
         command: list[str] | None = None,
         columns: int = 120,
         rows: int = 40,
+        tour: bool = False,
         **variables: str,
     ) -> None:
+        state = Path(os.environ["THRESHER_STATE_DIR"])
+        if not tour and not state.exists():
+            state.mkdir()
+            (state / "screen.json").write_text('{"toured": true}')
         self.screen = pyte.Screen(columns, rows)
         self.raw = b""
         self._stream = pyte.ByteStream(self.screen)

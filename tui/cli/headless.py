@@ -26,6 +26,11 @@ def run(agent: Agent, work: Work, *, json: bool) -> int:
 
     Returns 0 when every turn was completed, else 1.
     """
+    if set_before := agent.session.state.breakpoints:
+        output.remark(
+            f"Breakpoints of this session ({_one(', '.join(set_before), 200)}) stop nothing here, "
+            "since without a screen nobody could go on from them."
+        )
     outcomes = asyncio.run(_run(agent, work, json))
     return 0 if outcomes and all(each.value == "completed" for each in outcomes) else 1
 

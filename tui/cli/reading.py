@@ -28,7 +28,7 @@ def meant(path: Path, session: str | None) -> Path:
     Which one was taken is told on standard error. Raises ThresherError when a session is named
     and the file holds only one.
     """
-    from thresher.core.sources.registry import choices
+    from thresher.core.sources.opening import choices
     from thresher.core.sources.sample import contained
 
     file, inner = contained(path)
@@ -62,7 +62,7 @@ def _listed(known: Sequence[Choice]) -> str:
 
 def source_of(path: Path) -> Source:
     """The session in this file. Raises ThresherError when it is of no format that is known."""
-    from thresher.core.sources.registry import open_source
+    from thresher.core.sources.opening import open_source
 
     return open_source(path)
 

@@ -122,6 +122,9 @@ def _facts(card: Card) -> list[tuple[str, Cell]]:
 
 
 def _items(card: Card) -> str:
+    if card.counts_unknown:
+        sizes = [f"{size:,}" if size else "?" for size in (card.items_before, card.items_after)]
+        return f"{' → '.join(sizes)}  (what stayed and what left is unknown)"
     parts = (
         (card.kept, "kept"),
         (card.removed, "removed"),
@@ -145,10 +148,15 @@ def _beginning(text: str) -> str:
 
 
 def _total(state: SessionState, all: bool) -> str:
+    from thresher.core.views import CardStatus
+
     happened = sum(1 for card in state.cards if card.ordinal)
     told = count(happened, "compaction") if happened else "No compaction"
     told += f" in {count(state.position + 1, 'line')}"
-    if others := len(state.cards) - happened:
+    silent = sum(1 for card in state.cards if card.status is CardStatus.UNANNOUNCED)
+    if silent:
+        told += f", {count(silent, 'unannounced reduction')}" + ("" if all else " (--all tells it)")
+    if others := len(state.cards) - happened - silent:
         told += f", {others:,} more that changed nothing" + ("" if all else " (--all tells them)")
     for (basis, scope), gone in state.removed_tokens.items():
         told += f"; {gone:,} tokens removed in total ({basis}, {scope})"
@@ -317,6 +325,7 @@ def _request_row(request: RebuiltRequest) -> tuple[str, ...]:
     from thresher.core import jsontext
 
     notes = [request.missing and f"missing: {request.missing}"]
+    notes.append(request.left_out and f"left out: {request.left_out}")
     notes.append(request.failed and f"failed: {request.failed}")
     notes.append(f"sent {request.attempts} times" if request.attempts > 1 else "")
     return (

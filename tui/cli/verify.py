@@ -60,7 +60,7 @@ def verify(
         raise ThresherError(
             "No requests", f"{requests} holds no request: give a log with one JSON body a line."
         )
-    verdict = compare(source.requests(), log)
+    verdict = compare(source.requests(), log, getattr(source, "plain", None))
     if json:
         output.put_json(verdict)
     else:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from thresher.core.state import Changed, Status
@@ -27,12 +26,15 @@ from ..widgets.banner import RewoundBanner
 from ..widgets.chart import TokenChart
 from ..widgets.detail import Detail
 from ..widgets.divider import Divider
+from ..widgets.find_bar import FindBar
 from ..widgets.header import SessionHeader
 from ..widgets.meter import ContextMeter
 from ..widgets.prompt import Prompt
 from ..widgets.tiles import Tiles
 from ..widgets.timeline import Timeline
 from ..widgets.title import Title
+from .holding import HoldingScreen, StopBar
+from .looking import LookingScreen
 
 NARROW_BELOW = 110
 """Below this width there is one column: the detail takes the place of the timeline."""
@@ -42,29 +44,24 @@ LOW_BELOW = 34
 SPLIT = 60
 """The timeline's share of the width beside the detail, in per cent."""
 
-EVERYTHING = ~Changed.NOTHING
 _BUSY = (Status.THINKING, Status.TOOL, Status.COMPACTING, Status.APPROVAL)
 
 
-class ConsoleScreen(Screen[None]):
+class ConsoleScreen(HoldingScreen, LookingScreen):
     """One session, live or recorded. Everything it shows is a fold of `model.history`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.CONSOLE)
     CSS_PATH = "../styles/console.tcss"
 
     header = query_one(SessionHeader)
-    banner = query_one(RewoundBanner)
     meter = query_one(ContextMeter)
     chart = query_one(TokenChart)
     tiles = query_one(Tiles)
-    timeline = query_one(Timeline)
-    detail = query_one(Detail)
     approval = query_one(ApprovalBar)
     prompt = query_one(Prompt)
 
     def __init__(self, model: ConsoleModel, remembered: Remembered | None = None) -> None:
-        super().__init__()
-        self.model = model
+        super().__init__(model)
         self._remembered = remembered or Remembered()
         self._split = self._remembered.tastes.split or SPLIT
         self.bridge = Bridge(model)
@@ -91,12 +88,16 @@ class ConsoleScreen(Screen[None]):
             with Vertical(id="detail-pane"):
                 yield Title("detail", id="detail-title")
                 yield Detail()
+        yield StopBar()
         yield ApprovalBar()
+        yield FindBar()
         yield Prompt()
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Show what there is, then look for more about 12 times a second."""
+        self.detail.insights = self.insights
+        self._show_bookmarks()
         self.prompt.allow("" if self.model.actor is not None else self.model.read_only)
         self.timeline.follow = self.model.follow
         self._layout(self.size.width, self.size.height)
@@ -125,7 +126,7 @@ class ConsoleScreen(Screen[None]):
     def action_split(self, change: int) -> None:
         """Give the timeline more of the width, or the detail."""
         if self.has_class("one-column"):
-            self._say(f"There is one column below {NARROW_BELOW} cells.")
+            self.say(f"There is one column below {NARROW_BELOW} cells.")
             return
         self._resplit(self._split + change)
         self._remembered.keep(split=self._split)
@@ -149,24 +150,32 @@ class ConsoleScreen(Screen[None]):
         behind = self.model.behind if self.model.behind >= 1000 else 0
         if changed or behind != self._behind_shown:
             self._behind_shown = behind
-            self._show(changed)
+            self._news(changed)
+        self.look_for_stop()
 
-    def redraw(self) -> None:
-        """Show everything anew: another position, or figures that have been counted again."""
-        self._show(EVERYTHING)
+    def _news(self, changed: Changed) -> None:
+        """Live news: they move no rewound view, but ask and tell over it."""
+        if not self.model.rewound:
+            self.show_changed(changed)
+            return
+        with self.app.batch_update():
+            self.header.show_state(self.model.state, self._behind_shown)
+            self.show_place()
+            self.stop_bar.show_stop(self.model.history.state)
+            if self.approval.show_request(self.model.history.state.approval):
+                self._approval_appeared()
 
-    def _show(self, changed: Changed) -> None:
-        """Refresh the widgets whose part of the state changed. Live news move no rewound view."""
+    def show_changed(self, changed: Changed) -> None:
+        """Refresh the widgets whose part of the state in view changed."""
         model = self.model
         state = model.state
         with self.app.batch_update():
             self.header.show_state(state, self._behind_shown)
             self.set_class(model.rewound, "rewound")
-            self.banner.show_position(state, model.position, len(model.history))
+            self.show_place()
+            self.stop_bar.show_stop(model.history.state)
             if self.approval.show_request(model.history.state.approval):
                 self._approval_appeared()
-            if model.rewound and changed != EVERYTHING:
-                return
             meters = Changed.METER | Changed.CONTEXT | Changed.STATUS | Changed.CARDS | Changed.META
             if changed & meters:
                 marks = model.marks
@@ -204,8 +213,7 @@ class ConsoleScreen(Screen[None]):
 
     @on(Timeline.Opened)
     def _opened(self) -> None:
-        self._set_detail_open(True)
-        self.set_focus(self.detail)
+        self.show_detail()
 
     def _set_detail_open(self, open: bool) -> None:
         self.set_class(open, "detail-open")
@@ -219,6 +227,11 @@ class ConsoleScreen(Screen[None]):
             self._set_detail_open(not self.has_class("detail-open"))
         self.set_focus(self.timeline if self.focused is self.detail else self.detail)
 
+    def show_detail(self) -> None:
+        """Bring the detail of the selected row to where it is seen."""
+        self._set_detail_open(True)
+        self.set_focus(self.detail)
+
     def action_chart(self) -> None:
         """Show or hide the chart."""
         self._chart_wanted = self.has_class("no-chart")
@@ -231,40 +244,6 @@ class ConsoleScreen(Screen[None]):
     def action_follow(self) -> None:
         """Follow the newest row, or stop following."""
         self.timeline.set_follow(not self.timeline.follow)
-
-    # -- time ------------------------------------------------------------------------------------
-
-    def action_previous_compaction(self) -> None:
-        """Rewind to the compaction before the position in view."""
-        if self.model.previous_compaction():
-            self._position_changed()
-        else:
-            self._say("There is no compaction before this position.")
-
-    def action_next_compaction(self) -> None:
-        """Go on to the next compaction, or to live."""
-        if self.model.next_compaction():
-            self._position_changed()
-
-    def action_step(self, records: int) -> None:
-        """Move the position in view by records."""
-        before = self.model.position
-        self.model.step(records)
-        if self.model.position != before:
-            self._position_changed()
-
-    @on(Timeline.EndWanted)
-    def action_live(self) -> None:
-        """Back to the newest record, following it."""
-        if self.model.rewound:
-            self.model.rewind(None)
-            self._position_changed()
-        elif not self.timeline.follow:
-            self.timeline.set_follow(True)
-
-    def _position_changed(self) -> None:
-        self.timeline.follow = True
-        self.redraw()
 
     # -- the way back to the agent ---------------------------------------------------------------
 
@@ -293,38 +272,37 @@ class ConsoleScreen(Screen[None]):
 
     @on(Prompt.CommandUnknown)
     def _command_unknown(self, message: Prompt.CommandUnknown) -> None:
-        self._say(f"There is no command {clean_line(message.command, 40)}; there is /compact.")
+        self.say(f"There is no command {clean_line(message.command, 40)}; there is /compact.")
 
     def action_focus_prompt(self) -> None:
         """Go to the input line."""
         if self.prompt.disabled:
-            self._say(clean_line(self.model.read_only, 200))
+            self.say(clean_line(self.model.read_only, 200))
         else:
             self.set_focus(self.prompt)
 
     def action_compact(self) -> None:
         """Begin a manual compaction: the input line asks for a focus."""
         if self.prompt.disabled:
-            self._say(clean_line(self.model.read_only, 200))
+            self.say(clean_line(self.model.read_only, 200))
         else:
             self.prompt.ask_focus()
 
     def action_close_breaker(self) -> None:
         """Let automatic compaction run again."""
         if self.model.actor is None or not self.model.history.state.breaker_open:
-            self._say("The breaker is not open.")
+            self.say("The breaker is not open.")
         else:
             self.model.actor.close_breaker()
 
     def action_back(self) -> None:
-        """Close the detail, else interrupt a busy agent, else leave the input line."""
-        if self.has_class("detail-open") and self.has_class("one-column"):
+        """Close what is open, else interrupt a busy agent, else leave the input line."""
+        if self.finding:
+            self.close_find()
+        elif self.has_class("detail-open") and self.has_class("one-column"):
             self._set_detail_open(False)
             self.set_focus(self.timeline)
         elif self.model.actor is not None and self.model.history.state.status in _BUSY:
             self.model.actor.interrupt()
         else:
             self.set_focus(self.timeline)
-
-    def _say(self, text: str) -> None:
-        self.notify(text, markup=False)

@@ -1,4 +1,4 @@
-"""Before and after: the context around a compaction, or at two positions, aligned entry by entry."""
+"""Before and after: the contexts around a compaction, or at two positions, entry by entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from thresher.core.insight.diff import Diff, Filter, Fold, RowKind, Total, compaction_diff
+from thresher.core.history import History
+from thresher.core.insight.diff import (
+    Diff,
+    Filter,
+    Fold,
+    RowKind,
+    Total,
+    compaction_diff,
+    position_diff,
+)
 from thresher.core.insight.summary_diff import SummaryDiff, summary_diff
 from thresher.core.state import SessionState
 from thresher.core.views import Card
@@ -163,7 +172,7 @@ class DiffScreen(Screen[None]):
         return sum(self.diff.tokens(row)[1] or 0 for row in rows)
 
     def _draw_head(self) -> None:
-        left: Line = [span(f"{self._name}  ", Tone.STRONG)]
+        left: Line = [span(f"{self._heading}  ", Tone.STRONG)]
         right: Line = []
         if self.card is not None:
             told = [str(self.card.trigger).replace("_", " "), cut(self.card.stage, 24)]
@@ -184,12 +193,12 @@ class DiffScreen(Screen[None]):
             rest = [
                 counts_line(self._counts, self._totals, self.diff.basis, cells),
                 [],
-                [span(" "), *heading],
+                heading,
             ]
         self._head.set(left, right, rest)
 
     @property
-    def _name(self) -> str:
+    def _heading(self) -> str:
         if self.card is None:
             return self._title
         what = "summary" if self.has_class("summary") else "before and after"
@@ -241,9 +250,7 @@ class DiffScreen(Screen[None]):
         self._draw_preview_title()
 
     def _draw_preview_title(self) -> None:
-        self._preview_title.set(
-            remark=self._preview_title.remark, active=self._preview.has_focus
-        )
+        self._preview_title.set(remark=self._preview_title.remark, active=self._preview.has_focus)
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -372,6 +379,14 @@ class DiffScreen(Screen[None]):
     def action_close(self) -> None:
         """Back to the session."""
         self.dismiss()
+
+
+def positions_screen(history: History, first: int, second: int) -> DiffScreen:
+    """The contexts at two positions, the first one as before."""
+    names = [f"#{max(0, history.at(at).position)}" for at in (first, second)]
+    diff = position_diff(history, first, second)
+    title = f"the context at {names[0]} and at {names[1]}"
+    return DiffScreen(history.state, diff, title=title)
 
 
 def comparable(state: SessionState) -> list[Card]:

@@ -71,12 +71,15 @@ class FilterScreen(Dialog[Filter]):
 
     def _chosen(self, choice: _Choice) -> bool:
         by = self._by
-        return (
-            choice.group == "change" and choice.value in by.kinds
-            or choice.group == "role" and choice.value in by.roles
-            or choice.group == "tool" and choice.value in by.tools
-            or choice.group == "size" and int(choice.value) == by.least
-        )  # fmt: skip
+        match choice.group:
+            case "change":
+                return choice.value in by.kinds
+            case "role":
+                return choice.value in by.roles
+            case "tool":
+                return choice.value in by.tools
+            case _:
+                return int(choice.value) == by.least
 
     def _line(self, at: int, cells: int) -> Line:
         choice = self._choices[at]

@@ -30,7 +30,7 @@ SIGNS: tuple[tuple[str, Tone, str], ...] = (
     ("=", Tone.KEPT, "kept as it was"),
     ("~", Tone.REWRITTEN, "rewritten: cut, or a placeholder"),
     ("+", Tone.INSERTED, "inserted by the compaction"),
-    ("◆", Tone.ACCENT, "pinned: it survives every compaction"),
+    ("▣", Tone.ACCENT, "pinned: it survives every compaction"),
     ("\u25cf", Tone.ACCENT, "running now"),
 )
 FIGURES: tuple[tuple[str, Tone, str], ...] = (

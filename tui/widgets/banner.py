@@ -1,34 +1,56 @@
-"""The line that says that the view is not live, and how to get back."""
+"""The line that says that the view is not live: where it is in the session, and how to get back.
+
+The session lies along it with its compactions, errors and bookmarks; a click goes to a place.
+"""
 
 from __future__ import annotations
 
+from textual import events
+from textual.message import Message
+
 from thresher.core.state import SessionState
 
-from ..spans import Line, Tone, span, spread
+from ..spans import Line, Tone, clip, span, spread, width
 from ..theme import key_words
 from .lines import Lines
+from .track import NO_TRACK, SHORTEST, Track, position_of, track_line
 
 
 def banner_line(
     state: SessionState,
     position: int,
     length: int,
-    width: int,
+    cells: int,
     live: tuple[str, str] = ("End", "L"),
+    track: Track = NO_TRACK,
+    player: str = "",
 ) -> Line:
-    """The line for a rewound position; `live` are the keys that go back."""
+    """The line for a rewound position; `live` are the keys that go back, `player` says how it
+    plays."""
+    left, right = _ends(state, position, length, cells, live, player)
+    room = cells - width(left) - width(right) - 4
+    if room < SHORTEST or not track.length:
+        return spread(left, right, cells)
+    return clip([*left, span("  "), *track_line(track, position, room), span("  "), *right], cells)
+
+
+def _ends(
+    state: SessionState, position: int, length: int, cells: int, live: tuple[str, str], player: str
+) -> tuple[Line, Line]:
     left: Line = [
         span("◂ REWOUND ", Tone.THRESHOLD),
         span(f"to #{max(0, state.position)}", Tone.STRONG),
-        span(f"   record {position:,} of {length:,}", Tone.MUTED),
     ]
-    right: Line = [
-        span(live[0], Tone.STRONG),
-        span(" or ", Tone.MUTED),
-        span(live[1], Tone.STRONG),
-        span(" for live", Tone.MUTED),
-    ]
-    return spread(left, right, width)
+    # The figures take the same room at every position, so that nothing moves while it plays.
+    at = f"{position:,}".rjust(len(f"{length:,}"))
+    right: Line = [span(f"{at} of {length:,}", Tone.MUTED)]
+    if player:
+        right.append(span(f"  {player}", Tone.ACCENT))
+    right.append(span("  "))
+    if cells >= 100:
+        right += [span(live[0], Tone.STRONG), span(" or ", Tone.MUTED)]
+    right += [span(live[1], Tone.STRONG), span(" for live", Tone.MUTED)]
+    return left, right
 
 
 class RewoundBanner(Lines):
@@ -38,18 +60,63 @@ class RewoundBanner(Lines):
     RewoundBanner { padding: 0 1; background: $cursor-row; display: none; }
     """
 
+    class Wanted(Message):
+        """A click on the track: this position is wanted."""
+
+        def __init__(self, position: int) -> None:
+            super().__init__()
+            self.position = position
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._state = SessionState()
         self._position = 0
         self._length = 0
+        self._track = Track()
+        self._player = ""
 
-    def show_position(self, state: SessionState, position: int | None, length: int) -> None:
+    def show_position(
+        self,
+        state: SessionState,
+        position: int | None,
+        length: int,
+        track: Track = NO_TRACK,
+        player: str = "",
+    ) -> None:
         """Show a rewound position; None hides the line."""
         self.display = position is not None
         self._state, self._position, self._length = state, position or 0, length
+        self._track, self._player = track, player
         self.show()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        live = key_words(self.app, "rows.bottom"), key_words(self.app, "console.live")
-        return [banner_line(self._state, self._position, self._length, width, live)]
+        return [
+            banner_line(
+                self._state, self._position, self._length, width, self._live, self._track,
+                self._player,
+            )
+        ]  # fmt: skip
+
+    @property
+    def _live(self) -> tuple[str, str]:
+        return key_words(self.app, "rows.bottom"), key_words(self.app, "console.live")
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Go there."""
+        self._go(event)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """With the button held the view follows the pointer."""
+        if event.button:
+            self._go(event)
+
+    def _go(self, event: events.MouseEvent) -> None:
+        cells = self.content_size.width
+        left, right = _ends(
+            self._state, self._position, self._length, cells, self._live, self._player
+        )
+        start, room = width(left) + 2, cells - width(left) - width(right) - 4
+        offset = event.get_content_offset(self)
+        if offset is None or room < SHORTEST or not start <= offset.x < start + room:
+            return
+        self.post_message(self.Wanted(position_of(offset.x - start, self._length, room)))

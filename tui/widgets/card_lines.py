@@ -46,7 +46,8 @@ def edge(card: Card) -> Tone:
 
 def counts(card: Card, *, words: bool) -> Line:
     """Items - removed, = kept, ~ rewritten, + inserted."""
-    if card.status is CardStatus.UNANNOUNCED and card.context_before is None:
+    unannounced = card.status is CardStatus.UNANNOUNCED and card.context_before is None
+    if unannounced or card.counts_unknown:
         return [span("what left is unknown" if words else "- ?", Tone.MUTED)]
     line: Line = []
     for glyph, number, word, tone in (

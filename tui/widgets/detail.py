@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +11,9 @@ from thresher.core.state import SessionState
 from thresher.core.views import Row, RowKind
 
 from ..insights import Insights
-from ..spans import Line, Tone, text_of
+from ..spans import Line, text_of
 from .detail_lines import detail_sheet
+from .marking import mark_words, pattern_of
 from .page import Page
 
 
@@ -100,10 +100,9 @@ class Detail(Page):
 
 def _marked(lines: list[Line], words: Sequence[str]) -> tuple[list[Line], int]:
     """The lines with the words marked, and the first line that has one, or -1."""
-    wanted = [word for word in words if word]
-    if not wanted:
+    pattern = pattern_of(words)
+    if pattern is None:
         return lines, -1
-    pattern = re.compile("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), re.I)
     found, first, best = [], -1, 0
     for at, line in enumerate(lines):
         whole = text_of(line)
@@ -113,18 +112,3 @@ def _marked(lines: list[Line], words: Sequence[str]) -> tuple[list[Line], int]:
         if len(hits) > best:
             first, best = at, len(hits)
     return found, first
-
-
-def mark_words(line: Line, pattern: re.Pattern[str]) -> Line:
-    """The line with everything that matches, marked."""
-    marked: Line = []
-    for text, tone in line:
-        at = 0
-        for match in pattern.finditer(text):
-            if match.start() > at:
-                marked.append((text[at : match.start()], tone))
-            marked.append((match[0], Tone.FOUND))
-            at = match.end()
-        if at < len(text):
-            marked.append((text[at:], tone))
-    return marked

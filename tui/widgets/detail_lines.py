@@ -24,7 +24,7 @@ from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
 from ..travel import Place
 from .card_lines import facts, figures_lines, summary_lines, title_line
 from .page import Sheet
-from .timeline_rows import PARSE_LIMIT, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
+from .timeline_rows import PARSE_LIMIT, PIN, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
 
 HEAD_LINES = 1500
 TAIL_LINES = 500
@@ -113,6 +113,8 @@ def _fate(name: str, fate: Fate, cells: int) -> list[Line]:
 
 def _lineage(state: SessionState, id: EntryId, cells: int, name: str = "fate") -> list[Line]:
     lines = _fate(name, state.fate(id), cells)
+    if id in state.pins:
+        lines += _fact("pinned", f"{PIN} survives every compaction", cells, Tone.ACCENT)
     entry = state.known.get(id)
     if entry is None:
         return lines

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from thresher.core.context import Entry
 from thresher.core.insight.diff import Diff, DiffRow, Filter, Fold, RowKind, Total
 from thresher.core.insight.inline import Side
-from thresher.core.insight.naming import item_title
+from thresher.core.insight.naming import item_title, role_of
+from thresher.core.items import Item
 from thresher.core.state import SessionState
 from thresher.core.text import cap_lines
 from thresher.core.tokens import Basis
@@ -17,7 +18,7 @@ from .. import figures
 from ..spans import Line, Tone, clip, column, line_of, pad, span, spread, width, wrap
 from .pieces import condensed, toned, wrap_spans
 
-SIDE_BY_SIDE = 118
+SIDE_BY_SIDE = 112
 """From this width on the two contexts stand beside one another."""
 ID, ROLE, TOKENS = 7, 9, 8
 BETWEEN = " │ "
@@ -75,7 +76,7 @@ def row_line(state: SessionState, diff: Diff, row: DiffRow, cells: int) -> Line:
         column(name, 2 * ID if "→" in name else ID + 1, Tone.FAINT),
         span(" " if "→" in name else ""),
         column(diff.role(row), ROLE + 1, Tone.MUTED),
-        span(line_of(item_title(state, entry.item), cells), _body(row.kind)),
+        span(subject_of(state, entry.item, cells), _body(row.kind)),
     ]
     return spread(left, [span(_change(diff, row), Tone.MUTED)], cells)
 
@@ -140,6 +141,15 @@ def preview_title(diff: Diff, row: DiffRow) -> str:
     return f"{names}  {row.kind.value}{also}"
 
 
+def subject_of(state: SessionState, item: Item, cells: int) -> str:
+    """What an entry is about, where its role stands beside it."""
+    title = item_title(state, item)
+    # The role has a column of its own.
+    name, _, rest = title.partition(": ")
+    told = rest if name in (role_of(item), "harness", "developer") else title
+    return line_of(told, cells)
+
+
 def filter_words(by: Filter) -> str:
     """What a filter lets through, in words; empty for everything."""
     told = [", ".join(sorted(group)) for group in (by.kinds, by.roles, by.tools) if group]
@@ -173,7 +183,7 @@ def _side(
         span(f"{glyph} ", tone),
         column(str(entry.id), ID + 1, Tone.FAINT),
         column(entry.kind.value, ROLE + 1, Tone.MUTED),
-        span(line_of(item_title(state, entry.item), cells), _body(kind)),
+        span(subject_of(state, entry.item, cells), _body(kind)),
     ]
     told = "" if tokens is None else f"{figures.mark(diff.basis)}{tokens:,}"
     return spread(left, [column(told, TOKENS, Tone.MUTED, right=True)], cells)

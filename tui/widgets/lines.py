@@ -7,7 +7,9 @@ from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.color import Color
+from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -113,6 +115,7 @@ class Lines(Toned):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._lines: list[Line] | None = None
+        self._tip = ""
 
     def draw(self, width: int, height: int) -> list[Line]:
         """The lines for this size."""
@@ -131,6 +134,20 @@ class Lines(Toned):
         """Another size needs other lines."""
         self._lines = None
         self.show()
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What the cell under the pointer means: clean text, empty for nothing."""
+        return ""
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """The tooltip is that of the cell under the pointer."""
+        if type(self).tip_at is Lines.tip_at:
+            return
+        at = event.get_content_offset(self)
+        told = self.tip_at(at.x, at.y) if at is not None else ""
+        if told != self._tip:
+            self._tip = told
+            self.tooltip = Content(told) if told else None
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget."""

@@ -218,6 +218,20 @@ def legend_line(state: SessionState, cells: int) -> Line:
     return spread(clip(line, cells), right, cells)
 
 
+def legend_at(state: SessionState, x: int, cells: int) -> str:
+    """The name of the part whose legend stands at a cell, or an empty text."""
+    at, name = 0, ""
+    letters = {part[1]: part[0] for part in PARTS}
+    for text, _ in legend_line(state, cells):
+        name = letters.get(text.rstrip(), name)
+        if text.strip() in ("free", "╱"):
+            return ""
+        at += cell_len(text)
+        if x < at:
+            return name if text.strip() else ""
+    return ""
+
+
 class ContextMeter(Lines):
     """Figures, bar, ruler, legend: as many of them as there is height for."""
 
@@ -237,6 +251,16 @@ class ContextMeter(Lines):
         """Show this state; `forecast` tells of the next compaction, the longest form first."""
         self._state, self._marks, self._forecast = state, marks, forecast
         self.show()
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What the part of the meter under the pointer means."""
+        from .meter_tips import part_tip, tip
+
+        width, height = self.size
+        if y == height - 1 and y >= 2:
+            name = legend_at(self._state, x, width)
+            return part_tip(self._state, name) if name else ""
+        return tip(self._state, self._marks, x, y, (width, height))
 
     def draw(self, width: int, height: int) -> list[Line]:
         state, marks = self._state, self._marks

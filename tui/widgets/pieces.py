@@ -46,9 +46,7 @@ def condensed(pieces: Sequence[Piece]) -> list[Piece]:
 def toned(pieces: Iterable[Piece], side: Side | None = None) -> list[Span]:
     """Clean spans of the pieces; with a `side`, only those which that text has."""
     other = {Side.OLD: Side.NEW, Side.NEW: Side.OLD}.get(side) if side is not None else None
-    return [
-        (clean(piece.text), _TONES[piece.side]) for piece in pieces if piece.side is not other
-    ]
+    return [(clean(piece.text), _TONES[piece.side]) for piece in pieces if piece.side is not other]
 
 
 def wrap_spans(spans: Iterable[Span], cells: int, most: int = 400) -> list[Line]:

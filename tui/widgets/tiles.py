@@ -143,6 +143,36 @@ def one_line(state: SessionState, cells: int) -> Line:
 _SHORT = {"tool calls": "tools", "tokens removed": "removed"}
 
 
+TIPS = {
+    "turns": "messages of the user that were worked on",
+    "rounds": "requests to the model, each with the tool calls of its answer",
+    "tool calls": "calls that the model made; failed ones are counted beside",
+    "compactions": "those that changed the context; others are counted by how they ended",
+    "tokens removed": "the sizes before less those after, of figures of one basis and scope",
+    "summariser": "tokens that writing the summaries took, and their price where it is known",
+}
+"""What each tile counts."""
+
+
+def tile_at(state: SessionState, x: int, y: int, size: tuple[int, int]) -> str:
+    """The name of the tile at a cell of a widget of this size, or an empty text."""
+    cells, height = size
+    tiles = tiles_of(state)
+    if height >= 5:
+        # A figure of another basis stands below its like and has no name of its own.
+        return next((tile.name for tile in reversed(tiles[: y + 1]) if tile.name), "")
+    at = 0
+    long = {short: name for name, short in _SHORT.items()}
+    found = ""
+    for text, tone in one_line(state, cells):
+        if tone is Tone.MUTED and text.strip():
+            found = long.get(text.strip(), text.strip())
+        at += width([(text, tone)])
+        if x < at:
+            return found if text.strip() else ""
+    return ""
+
+
 class Tiles(Lines):
     """A table where there is height for it, else one line."""
 
@@ -158,6 +188,11 @@ class Tiles(Lines):
         """Show this state."""
         self._state = state
         self.show()
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What the tile under the pointer counts."""
+        name = tile_at(self._state, x, y, (self.size.width, self.size.height))
+        return f"{name}: {TIPS[name]}" if name in TIPS else ""
 
     def draw(self, width: int, height: int) -> list[Line]:
         if height < 5:

@@ -6,6 +6,8 @@ up leaves it, End (or the last row) enters it, and the title counts rows that ca
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -17,6 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from thresher.core.context import EntryId
 from thresher.core.state import Changed, SessionState
 from thresher.core.views import Card, Row, RowKind
 
@@ -26,6 +29,7 @@ from .card_lines import FOLDED, STREAM_LINES, folded_lines, open_lines, running
 from .card_lines import edge as card_edge
 from .heights import Heights
 from .lines import Toned
+from .marking import mark_words, pattern_of
 from .timeline_rows import row_height, row_lines, settled, stream_line
 
 CACHED_ROWS = 2000
@@ -56,6 +60,13 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     class Opened(Message):
         """Enter or a second click on a row that is not a card: its detail is wanted."""
 
+    class JumpWanted(Message):
+        """The next or the previous match is wanted (`step` 1 or -1)."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
     class EndWanted(Message):
         """The newest of everything is wanted."""
 
@@ -65,6 +76,7 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self._heights = Heights()
         self._made = 0
         self._compactions = -1
+        self._pins: tuple[EntryId, ...] = ()
         self._streaming = False
         self._open: set[int] = set()
         self._moving: dict[int, int] = {}
@@ -73,6 +85,8 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self._seen = 0
         self._cursor = 0
         self._cache: LRUCache[tuple[int, bool], list[Strip]] = LRUCache(CACHED_ROWS)
+        self._words: re.Pattern[str] | None = None
+        self._marked: frozenset[int] = frozenset()
         self.follow = True
 
     # -- what is shown ---------------------------------------------------------------------------
@@ -111,9 +125,26 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             self._cards_changed()
         elif not changed & (Changed.ROWS | Changed.STREAM | Changed.META | Changed.STATUS):
             return
+        moved = Changed.CARDS | Changed.CONTEXT
+        if state.pins is not self._pins or changed & moved == moved:
+            # Pins, and entries that came back, show in rows that were settled long ago.
+            self._pins = state.pins
+            self._cache.clear()
         self._compactions = state.compactions
         self._grow()
         self._sync()
+        self.refresh()
+
+    def mark(self, words: Sequence[str]) -> None:
+        """Mark these words in the rows from now on."""
+        self._words = pattern_of(words)
+        self._cache.clear()
+        self.refresh()
+
+    def mark_lines(self, lines: Iterable[int]) -> None:
+        """Show which journal lines have a bookmark."""
+        self._marked = frozenset(lines)
+        self._cache.clear()
         self.refresh()
 
     def _reset(self) -> None:
@@ -238,10 +269,15 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         strips = []
         # Of a card that is open only the title is lit, so that its text stays quiet.
         lit_lines = 1 if row.card in self._open else len(lines)
+        blank_above = row.kind is RowKind.TURN and bool(index)
         for at, line in enumerate(lines):
-            blank = row.kind is RowKind.TURN and index and not at
+            blank = blank_above and not at
             marked = (selected or row.kind is RowKind.COMPACTION) and not blank
             bar: Line = [span("▌" if marked else " ", edge)]
+            if row.n in self._marked and at == (1 if blank_above else 0):
+                bar = [span("◆", Tone.STRONG)]
+            if self._words is not None:
+                line = mark_words(line, self._words)
             lit = selected and not blank and at < lit_lines
             strips.append(self.strip([*bar, *line], self._width, cursor if lit else under))
         return strips
@@ -361,6 +397,10 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             self.toggle(row.card)
         elif row is not None:
             self.post_message(self.Opened())
+
+    def action_jump(self, step: int) -> None:
+        """To the next match, or the one before."""
+        self.post_message(self.JumpWanted(step))
 
     def on_click(self, event: events.Click) -> None:
         """Select; a click on a card's first line, or on what is selected, opens."""

@@ -53,6 +53,19 @@ PARSE_LIMIT = 20_000
 """Arguments longer than this are shown as they are and not parsed."""
 
 
+PIN = "▣"
+"""What stands beside an entry that the user pinned."""
+
+
+def held_mark(state: SessionState, *ids: EntryId | None) -> tuple[str, Tone]:
+    """The mark of the first entry's fate, or that one of them is pinned."""
+    first = next((id for id in ids if id is not None), None)
+    mark = fate_mark(state.fate(first)) if first is not None else (" ", Tone.PLAIN)
+    if mark[0] == " " and state.pins and any(id in state.pins for id in ids):
+        return PIN, Tone.ACCENT
+    return mark
+
+
 def fate_mark(fate: Fate) -> tuple[str, Tone]:
     """One glyph for what became of an entry; nothing while the model still sees it."""
     if fate.outside:
@@ -149,9 +162,8 @@ def _entry_line(state: SessionState, row: Row, cells: int) -> Line:
     glyph, tone = _SPEAKERS.get(row.kind, ("·", Tone.MUTED))
     entry = state.known.get(row.id) if row.id is not None else None
     text = line_of(entry.item.text if entry is not None else row.text, cells)
-    fate = state.fate(row.id) if row.id is not None else Fate()
-    mark, mark_tone = fate_mark(fate)
-    body = Tone.MUTED if mark != " " else Tone.PLAIN
+    mark, mark_tone = held_mark(state, row.id)
+    body = Tone.MUTED if mark not in (" ", PIN) else Tone.PLAIN
     if row.kind in (RowKind.NOTE, RowKind.REASONING, RowKind.SYSTEM):
         body = Tone.MUTED
     if row.kind is RowKind.ERROR:
@@ -169,8 +181,8 @@ def _tool_line(state: SessionState, row: Row, cells: int) -> Line:
     run = run_of(state, row)
     glyph, tone = TOOL_GLYPHS[run.status]
     shown = row.id or run.call
-    mark, mark_tone = fate_mark(state.fate(shown)) if shown is not None else (" ", Tone.PLAIN)
-    gone = mark != " "
+    mark, mark_tone = held_mark(state, shown, run.call, run.output)
+    gone = mark not in (" ", PIN)
     text = short_argument(run.arguments, cells)
     right: Line = []
     if run.exit_code:

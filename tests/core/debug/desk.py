@@ -87,8 +87,8 @@ class Desk:
         )
 
 
-async def until(told: Callable[[], bool]) -> None:
-    for _ in range(20_000):
+async def until(told: Callable[[], bool], *, tries: int = 20_000) -> None:
+    for _ in range(tries):
         if told():
             return
         await asyncio.sleep(0)

@@ -35,14 +35,19 @@ class Writer:
     """Writes a session line by line."""
 
     def __init__(
-        self, *, policy: str = "teaching", threshold: int = 8_000, cwd: str = "/w"
+        self,
+        *,
+        policy: str = "teaching",
+        threshold: int = 8_000,
+        cwd: str = "/w",
+        agent: str = "thresher",
     ) -> None:
         self.history = History()
         window = Fact(12_000, "the settings file", Origin.USER)
         self.emit(
             e.SessionStarted(
                 session_id="s1",
-                agent="thresher",
+                agent=agent,
                 title="A session",
                 model="m",
                 cwd=cwd,

@@ -83,7 +83,16 @@ def test_an_open_breaker_or_an_unknown_policy_is_the_reason() -> None:
     assert "automatic compaction was off" in why_not(w.history, moments(w.history)[-1]).words
     other = Writer(policy="somebody-elses")
     _turn(other, "go", [3_000])
-    assert "somebody-elses was in force" in why_not(other.history, moments(other.history)[0]).words
+    assert "somebody-elses is not one" in why_not(other.history, moments(other.history)[0]).words
+
+
+def test_the_rule_of_a_foreign_agent_is_told_by_our_rebuilding_of_it() -> None:
+    w = Writer(policy="", agent="codex")
+    _turn(w, "go", [3_000, 4_000])
+    (after,) = (each for each in moments(w.history) if each.moment is Moment.AFTER_ROUND)
+    why = why_not(w.history, after)
+    assert why.words.startswith("the rule of codex is not on record. Codex")
+    assert "are below the limit 10,800" in why.words
 
 
 def test_moments_are_those_of_the_loop_and_know_what_happened_there() -> None:

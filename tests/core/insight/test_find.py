@@ -135,6 +135,7 @@ def test_the_index_grows_with_the_session_and_narrowing_looks_only_at_the_hits()
 
 def test_a_search_can_be_stopped_between_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "SLICE", 10)
+    monkeypatch.setattr(find, "BUILD_SLICE", 10)
     w = Writer()
     for number in range(95):
         w.item(user(f"message {number}"))

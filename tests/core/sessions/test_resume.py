@@ -404,6 +404,19 @@ def test_an_open_call_that_a_compaction_removed_gets_no_result_but_a_note(
         assert again.notes == ("the call #3 (bash) had no result when a compaction removed it",)
 
 
+def test_of_two_open_calls_with_one_id_the_one_still_there_is_answered_once(
+    session: Session,
+) -> None:
+    say(session, FunctionCall("a", "bash", "{}"))
+    compacted(session, [Kept("1", "2")], pass_id="p", text="s")
+    say(session, FunctionCall("a", "bash", "{}"))
+    with resume(killed(session)) as again:
+        assert answered_by_resume(again) == ["a"]
+    with resume(session.path) as once_more:
+        assert answered_by_resume(once_more) == ["a"]
+        assert [str(each.id) for each in orphans(once_more.history.records)] == ["#3"]
+
+
 def test_an_open_call_that_a_compaction_rewrote_gets_its_result(session: Session) -> None:
     say(session, FunctionCall("a", "bash", "very long"))
     segments = [Kept("1", "2"), Replaced("3", FunctionCall("a", "bash", "short"))]

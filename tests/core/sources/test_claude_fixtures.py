@@ -16,6 +16,8 @@ from thresher.core.sources.claude_events import Translator
 from thresher.core.sources.detect import Format, detect
 from thresher.core.sources.lines import LineReader, read_lines
 from thresher.core.sources.report import compaction_records, context_at, state_at
+from thresher.core.sources.request_log import logged_requests
+from thresher.core.sources.verify import verify
 from thresher.core.tokens import Basis, Scope
 from thresher.core.views import CardStatus
 
@@ -191,6 +193,15 @@ def test_requests_are_rebuilt_as_they_were_sent(name: str) -> None:
             if each.kind is kind and (kind is e.Purpose.COMPACTION or each.position == position)
         ]
         assert (wanted in found) == ((name, request["n"]) not in UNMATCHED), request["n"]
+
+
+@pytest.mark.parametrize("name", sorted(USAGE))
+def test_verifying_a_capture_finds_what_the_recordings_notes_say(name: str) -> None:
+    log = list(logged_requests(FIXTURES / f"{name}.requests.jsonl.gz"))
+    verdict = verify(source(name).requests(), log, ClaudeSource.plain)
+    traceless = 6 if name == "v2_1_197_compact_fails" else 0
+    assert (verdict.logged, verdict.differs) == (len(sent(name)), traceless)
+    assert verdict.structure == len(sent(name)) - traceless
 
 
 def test_the_rate_of_rebuilt_requests_is_the_one_that_is_claimed() -> None:

@@ -147,7 +147,7 @@ def trees(draw: st.DrawFn) -> Made:
     calls: list[tuple[str, str]] = []
     for n in range(draw(st.integers(1, 24))):
         uuids = [line["uuid"] for line in made.lines]
-        far = draw(st.booleans()) and uuids
+        far = bool(uuids) and draw(st.booleans())
         parent = draw(st.sampled_from(uuids)) if far else made.last
         match draw(st.sampled_from(["user", "says", "says", "result", "other", "boundary"])):
             case "user":
@@ -169,7 +169,8 @@ def boundary(draw: st.DrawFn, made: Made, uuids: list[str], n: int) -> None:
     anchor = f"u{len(made.lines) + 1}"
     metadata: dict[str, Any] = {}
     if uuids and draw(st.booleans()):
-        ends = sorted(draw(st.integers(0, len(uuids) - 1)) for _ in range(2))
+        place = st.integers(0, len(uuids) - 1)
+        ends = sorted((draw(place), draw(place)))
         head, tail = (uuids[at] for at in ends)
         metadata["preservedSegment"] = {"headUuid": head, "anchorUuid": anchor, "tailUuid": tail}
         metadata["preservedMessages"] = {"allUuids": uuids[ends[0] : ends[1] + 1]}

@@ -43,26 +43,30 @@ class Row(NamedTuple):
 
 
 V1, V2 = "opencode-v1", "opencode-v2"
+STORED, DERIVED, INFERRED = "recorded", "derived", "inferred"
+TAKEN, BEFORE = "compaction", "before_request"
 COMPACTIONS: dict[str, list[Row]] = {
     "v1-one-summary": [
-        Row(136, V1, "compaction", "auto", "turn_end", 30, 5, 3, 27, 0, 2, 637, "recorded", "derived")
+        Row(136, V1, TAKEN, "auto", "turn_end", 30, 5, 3, 27, 0, 2, 637, STORED, DERIVED)
     ],
     "v1-two-summaries": [
-        Row(130, V1, "compaction", "auto", "after_round", 27, 8, 6, 21, 0, 2, 637, "recorded", "derived"),
-        Row(216, V1, "compaction", "auto", "after_round", 25, 11, 9, 16, 0, 2, 527, "recorded", "derived"),
+        Row(130, V1, TAKEN, "auto", "after_round", 27, 8, 6, 21, 0, 2, 637, STORED, DERIVED),
+        Row(216, V1, TAKEN, "auto", "after_round", 25, 11, 9, 16, 0, 2, 527, STORED, DERIVED),
     ],
-    "v1-prune": [Row(122, V1, "prune", "auto", "turn_end", 27, 27, 23, 0, 4, 0, 0, "recorded", "derived")],
+    "v1-prune": [
+        Row(122, V1, "prune", "auto", "turn_end", 27, 27, 23, 0, 4, 0, 0, STORED, DERIVED)
+    ],
     "v1-overflow-recovered": [
-        Row(79, V1, "compaction", "overflow", "overflow", 18, 2, 0, 18, 0, 2, 637, "recorded", "recorded")
+        Row(79, V1, TAKEN, "overflow", "overflow", 18, 2, 0, 18, 0, 2, 637, STORED, STORED)
     ],
     "v1-overflow-failed": [],
     "v1-tool-output": [],
     "v2-two-summaries": [
-        Row(71, V2, "compaction", "auto", "before_request", 24, 1, 0, 24, 0, 1, 637, "recorded", "inferred"),
-        Row(115, V2, "compaction", "auto", "before_request", 15, 1, 0, 15, 0, 1, 527, "recorded", "inferred"),
+        Row(71, V2, TAKEN, "auto", BEFORE, 24, 1, 0, 24, 0, 1, 637, STORED, INFERRED),
+        Row(115, V2, TAKEN, "auto", BEFORE, 15, 1, 0, 15, 0, 1, 527, STORED, INFERRED),
     ],
     "v2-overflow-recovered": [
-        Row(33, V2, "compaction", "auto", "before_request", 12, 1, 0, 12, 0, 1, 637, "recorded", "inferred")
+        Row(33, V2, TAKEN, "auto", BEFORE, 12, 1, 0, 12, 0, 1, 637, STORED, INFERRED)
     ],
     "v2-never-compacts": [],
     "v2-tool-output": [],

@@ -1,0 +1,258 @@
+"""What the console and the stop screen share: breakpoints, policies, and previews before a change
+of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import Input
+
+from thresher.core.context import EntryId
+from thresher.core.debug.breakpoints import BreakKind, Breakpoint
+from thresher.core.debug.restore import Preview
+from thresher.core.errors import ThresherError
+from thresher.core.insight.naming import title_of
+from thresher.core.state import SessionState
+from thresher.core.text import clean, clean_line
+
+from .. import figures
+from ..model import ConsoleModel, DebugActor
+from ..plain import PlainStatic
+from ..spans import Line, Tone, column, cut, line_of, span, spread
+from ..widgets.meter import expected, scale_of
+from ..widgets.row_list import RowList
+from .confirm import ConfirmScreen
+from .dialog import Dialog
+from .listing import Entry, ListScreen
+
+LISTED = 12
+"""Entries that a preview names."""
+
+ALWAYS = (
+    Breakpoint(BreakKind.COMPACTION),
+    Breakpoint(BreakKind.OVERFLOW),
+    Breakpoint(BreakKind.FAILURE),
+)
+"""The breakpoints that need no more said; they are in the list whether they are set or not."""
+
+
+def attempt(node: Screen[Any], work: Any, *arguments: object) -> bool:
+    """Do what the user asked for; what cannot be done is told in a sentence."""
+    try:
+        work(*arguments)
+    except ThresherError as error:
+        tell_error(node, error)
+        return False
+    return True
+
+
+def tell_error(node: Screen[Any], error: ThresherError) -> None:
+    """A toast with the error's sentence."""
+    node.notify(
+        clean(error.msg[:400]), title=clean_line(error.title, 60), severity="error", markup=False
+    )
+
+
+# -- breakpoints -----------------------------------------------------------------------------------
+
+
+class BreakpointsScreen(Dialog[None]):
+    """The breakpoints of a session: Enter sets and clears one, a line below adds others."""
+
+    def __init__(self, actor: DebugActor) -> None:
+        super().__init__()
+        self._actor = actor
+        self._points: list[Breakpoint] = []
+        self.rows = RowList()
+        self.input = Input(
+            placeholder="tokens:20000  percent:80  output:5000  stage:NAME  policy:NAME"
+        )
+        self.input.compact = True
+        self.input.cursor_blink = False
+
+    def compose(self) -> ComposeResult:
+        """A title, the list, and a line for another one."""
+        with Vertical(classes="dialog wide"):
+            yield PlainStatic("the agent stops", classes="dialog-title")
+            yield self.rows
+            yield PlainStatic("another one", classes="hint")
+            yield self.input
+            yield PlainStatic("Enter sets or clears, Tab goes on, Esc closes.", classes="hint")
+
+    def on_mount(self) -> None:
+        """Show what is set."""
+        self._refill(0)
+        self.rows.focus()
+
+    def _refill(self, cursor: int) -> None:
+        mine = self._actor.breakpoints()
+        others = [point for point in mine if point not in ALWAYS]
+        # One that has just been cleared keeps its line, so that Enter sets it again.
+        others += [p for p in self._points if p not in others and p not in ALWAYS]
+        self._points = [*ALWAYS, *others]
+        points = self._points
+
+        def draw(at: int, cells: int) -> Line:
+            point = points[at]
+            on_ = point in mine
+            dot = span("● " if on_ else "○ ", Tone.THRESHOLD if on_ else Tone.FAINT)
+            words = cut(point.words(), cells)
+            left: Line = [dot, span(words, Tone.STRONG if on_ else Tone.MUTED)]
+            return spread(left, [span(cut(str(point), 30), Tone.FAINT)], cells)
+
+        self.rows.fill(len(points), draw, cursor=cursor)
+        self.rows.styles.height = min(12, len(points))
+
+    @on(RowList.Opened)
+    def _toggled(self) -> None:
+        point = self._points[self.rows.cursor]
+        change = self._actor.clear_break if point in self._actor.breakpoints() else None
+        attempt(self, change or self._actor.set_break, str(point))
+        self._refill(self.rows.cursor)
+
+    @on(Input.Submitted)
+    def _added(self, event: Input.Submitted) -> None:
+        if event.value.strip() and attempt(self, self._actor.set_break, event.value):
+            self.input.value = ""
+            self._refill(len(self._points))
+
+
+def choose_breakpoints(node: Screen[Any], actor: DebugActor) -> None:
+    """Show the breakpoints, to set and clear them."""
+    node.app.push_screen(BreakpointsScreen(actor))
+
+
+# -- policies --------------------------------------------------------------------------------------
+
+
+def choose_policy(node: Screen[Any], model: ConsoleModel, then: Callable[[str], None]) -> None:
+    """Choose one of the policies by name."""
+    from thresher.core.compaction.policies.registry import policies
+
+    now = model.history.state.policy
+    entries = [
+        Entry(
+            [
+                span("● " if name == now else "  ", Tone.ACCENT),
+                column(name, 22, Tone.STRONG),
+                span(cut(kind.title, 60), Tone.MUTED),
+            ],
+            [],
+            name,
+        )
+        for name, kind in policies().items()
+    ]
+    at = next((at for at, entry in enumerate(entries) if entry.value == now), 0)
+    screen: ListScreen[str] = ListScreen(
+        "let another policy propose",
+        entries,
+        hint="● is the policy in force, and stays it. Enter chooses, Esc closes.",
+        cursor=at,
+    )
+
+    def chosen(name: str | None) -> None:
+        if name is not None:
+            then(name)
+
+    node.app.push_screen(screen, chosen)
+
+
+# -- taking back and bringing back -----------------------------------------------------------------
+
+
+def preview_lines(state: SessionState, preview: Preview, cells: int) -> list[Line]:
+    """What would come back, what would go, and what that does to the context."""
+    mark = figures.mark(preview.before.basis)
+
+    def size(ids: tuple[EntryId, ...]) -> str:
+        return f"{mark}{sum(state.cost(id) or 0 for id in ids):,}"
+
+    back, gone = preview.restored, preview.removed
+    change = f"{preview.tokens:+,}"
+    limit, _ = scale_of(state)
+    lines: list[Line] = [
+        [
+            span(
+                f"{figures.figure(preview.before)} → {figures.figure(preview.after)}", Tone.STRONG
+            ),
+            span(f" {preview.before.basis}, {preview.before.scope}  {change}", Tone.MUTED),
+        ]
+    ]
+    if limit is not None:
+        after = expected(state)[0] + preview.tokens
+        share = figures.percent(max(0, after), limit)
+        told = f"the next request would take about {share} of the limit"
+        lines.append([span(told, Tone.THRESHOLD if after > limit else Tone.MUTED)])
+    coming = f"+ {figures.count(len(back), 'entry comes', 'entries come')} back"
+    lines += [[], [span(coming, Tone.INSERTED), span(f"   {size(back)}", Tone.MUTED)]]
+    lines += _named(state, back, Tone.INSERTED, "+", cells)
+    if gone:
+        going = f"- {figures.count(len(gone), 'entry goes', 'entries go')}"
+        lines += [[], [span(going, Tone.REMOVED), span(f"   {size(gone)}", Tone.MUTED)]]
+        lines += _named(state, gone, Tone.REMOVED, "-", cells)
+    return lines
+
+
+def _named(
+    state: SessionState, ids: tuple[EntryId, ...], tone: Tone, sign: str, cells: int
+) -> list[Line]:
+    shown = ids if len(ids) <= LISTED else ids[: LISTED - 1]
+    mark = figures.mark(state.basis)
+    lines: list[Line] = [
+        spread(
+            [
+                span(f"  {sign} ", tone),
+                column(str(id), 7, Tone.FAINT),
+                span(line_of(title_of(state, id), cells)),
+            ],
+            [span(f"{mark}{state.cost(id) or 0:,}", Tone.MUTED)],
+            cells,
+        )
+        for id in shown
+    ]
+    if len(shown) < len(ids):
+        lines.append([span(f"    … {len(ids) - len(shown):,} more", Tone.FAINT)])
+    return lines
+
+
+def confirm_undo(node: Screen[Any], model: ConsoleModel, actor: DebugActor) -> None:
+    """Show what undoing the newest compaction would do, and do it if that is wanted."""
+    _confirm(node, model, actor.preview_undo, actor.undo, "")
+
+
+def confirm_restore(node: Screen[Any], model: ConsoleModel, actor: DebugActor, id: EntryId) -> None:
+    """Show what bringing an entry back would do, and do it if that is wanted."""
+    title = f"bring {id} back into the context"
+    _confirm(node, model, lambda: actor.preview_restore(id), lambda: actor.restore(id), title)
+
+
+def _confirm(
+    node: Screen[Any],
+    model: ConsoleModel,
+    preview: Callable[[], Preview],
+    work: Callable[[], None],
+    title: str,
+) -> None:
+    try:
+        found = preview()
+    except ThresherError as error:
+        tell_error(node, error)
+        return
+
+    def answered(yes: bool | None) -> None:
+        if yes and attempt(node, work):
+            node.notify(
+                f"{figures.figure(found.before)} → {figures.figure(found.after)}, recorded.",
+                title=f"Compaction {found.undone} undone" if found.undone else "Brought back",
+                markup=False,
+            )
+
+    cells = min(84, int(node.size.width * 0.96)) - 7
+    lines = preview_lines(model.history.state, found, cells)
+    title = title or f"undo compaction {found.undone}"
+    node.app.push_screen(ConfirmScreen(title, lines), answered)

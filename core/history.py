@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import events as e
+from .bodies import Bodies
 from .costs import ItemCost, estimate_item
 from .state import Changed, SessionState
 from .tokens import Basis
@@ -58,6 +59,11 @@ class History:
         """
         self.records, self.state = other.records, other.state
         self._every, self._checkpoints = other._every, other._checkpoints
+
+    def read_from(self, bodies: Bodies) -> None:
+        """Where the whole of items is, of which only heads are held; at every position."""
+        for state in (self.state, *(state for _, state in self._checkpoints)):
+            state.bodies = bodies
 
     def at(self, position: int) -> SessionState:
         """A new state after the first `position` records (clamped to what there is)."""

@@ -6,7 +6,7 @@ the teaching harness adds a compaction summary. Items are immutable: what a comp
 replaces.
 
 Items of a large foreign session may hold only the head of their text: then `body` says how much
-there is and where. Whoever needs the whole text asks the session's `Bodies` (sources.base) for it.
+there is and where. Whoever needs the whole text asks the session's `Bodies` for it.
 """
 
 from __future__ import annotations

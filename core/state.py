@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from . import events as e
+from .bodies import Bodies, NoBodies, text_of
 from .context import Context, Entry, EntryId, SegmentError
 from .costs import CostTable, ItemCost, Sums, estimate_item
 from .debug.held import Held, HeldEvent, words
-from .items import FunctionCall, FunctionCallOutput, Kind, Message, Role
+from .items import FunctionCall, FunctionCallOutput, Item, Kind, Message, Role
 from .models import Budget
 from .tokens import Basis, Correction, Scope, Tokens, Usage
 from .tool_runs import ToolRuns
@@ -114,6 +115,8 @@ class SessionState:
         self.rounds = 0
         self.requests = 0
         self.known: dict[EntryId, Entry] = {}
+        self.bodies: Bodies = NoBodies()
+        """What has the whole of items of which only the heads are held; the fold asks nothing."""
         self.fates: dict[EntryId, Fate] = {}
         self.rows: list[Row] = []
         self.cards: list[Card] = []
@@ -211,6 +214,10 @@ class SessionState:
     def stopped(self) -> e.DebuggerStopped | None:
         """Where the session stands still, or None while it does not."""
         return self.held.stopped
+
+    def text(self, item: Item) -> str:
+        """The whole text of an item, for people; it may be read from the session's file."""
+        return text_of(item, self.bodies)
 
     def cost(self, id: EntryId) -> int | None:
         """Tokens of an entry that is or was known; None for any other id."""

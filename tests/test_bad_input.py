@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import resource
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from thresher.core.paths import sessions_dir, state_dir
 from thresher.core.sessions.catalog import find, sessions
 from thresher.core.sessions.session import Session
 
-from .command_line import Ran, codex_session, run, run_apart
+from .command_line import CODEX, Ran, codex_session, run, run_apart
 from .loopback import Call, Fail, Hang, Reply, in_thread
 
 Capture = pytest.CaptureFixture[str]
@@ -163,6 +164,53 @@ def test_a_bad_line_of_a_codex_session_is_named_and_the_rest_loads(
     assert ran.sentence.startswith("line #50: ")
     assert told in ran.sentence
     assert len(ran.sentence) < 500
+
+
+OTHER_RECORDINGS = {
+    "pi": "pi/auto_manual.jsonl.gz",
+    "maf": "maf/history.jsonl.gz",
+    "otlp": "otlp/python.jsonl.gz",
+}
+
+
+def recorded(agent: str, folder: Path) -> Path:
+    path = folder / f"{agent}.jsonl"
+    path.write_bytes(gzip.decompress((CODEX.parent / OTHER_RECORDINGS[agent]).read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("agent", OTHER_RECORDINGS)
+@pytest.mark.parametrize(
+    ("line", "told"), [each[1:] for each in BAD_LINES], ids=[each[0] for each in BAD_LINES]
+)
+def test_a_bad_line_of_another_agents_session_is_named_and_the_rest_loads(
+    line: bytes, told: str, agent: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = recorded(agent, tmp_path)
+    whole = run(capsys, "compactions", path, "--json").records
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:5], line + b"\n", *lines[5:]]))
+    ran = run(capsys, "compactions", path, "--json")
+    assert ran.code == 0
+    assert [each["summary"] for each in ran.records] == [each["summary"] for each in whole]
+    assert "line 6 (byte " in ran.sentence
+    assert told in ran.sentence
+    assert len(ran.sentence) < 500
+
+
+@pytest.mark.parametrize("agent", OTHER_RECORDINGS)
+def test_a_last_line_of_another_agents_session_that_is_cut_is_named_and_nothing_is_written(
+    agent: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = recorded(agent, tmp_path)
+    cut = path.read_bytes()[:-20]
+    path.write_bytes(cut)
+    path.chmod(0o444)
+    ran = run(capsys, "context", path, "--json")
+    assert ran.code == 0
+    assert "the last line is cut" in ran.sentence
+    assert path.read_bytes() == cut
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

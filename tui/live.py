@@ -223,10 +223,14 @@ class LiveMarks(Marks):
         self._agent = agent
 
     def _ask(self, state: SessionState) -> tuple[Mark, ...]:
-        policy = self._agent.engine.policy
-        if state.budget is not None and state.policy == policy.name:
+        policy, share = self._agent.engine.policy, self._agent.engine.settings.threshold_share
+        if state.budget is None or state.policy != policy.name:
+            return super()._ask(state)
+        window = state.budget.window.value
+        if share is None or window is None:
             return policy.marks(state.budget)
-        return super()._ask(state)
+        own = Mark("share", int(share * window), f"{share:.0%} of the window {window:,}")
+        return (*policy.marks(state.budget), own)
 
 
 def open_live(agent: Agent, asking: Asking, *, count: bool = True) -> Opened:

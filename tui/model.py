@@ -175,11 +175,20 @@ def rebuilt_wire(state: SessionState) -> list[dict[str, Any]]:
     return wire_context(state)
 
 
+Indexed = Callable[[], int | None]
+
+
+def all_indexed() -> int | None:
+    """For sessions that are known as a whole."""
+    return None
+
+
 class ConsoleModel:
     """A session as the console shows it.
 
     `bookmarks` are the user's; `wire_of` gives what the model is sent at the position of a state,
-    in the session's own wire form (it may read a file, so it is called in a thread).
+    in the session's own wire form (it may read a file, so it is called in a thread). `indexed` is
+    how much of a large file has been read (per cent), or None when all of it is in the history.
     `actor` is None for a session that can only be watched; `read_only` says why, for the input
     line. `position` counts records as `History` does; None means live.
     """
@@ -194,6 +203,7 @@ class ConsoleModel:
         marks_of: MarksOf = no_marks,
         bookmarks: Bookmarks | None = None,
         wire_of: WireOf = rebuilt_wire,
+        indexed: Indexed = all_indexed,
     ) -> None:
         self.history = history
         self.actor = actor
@@ -202,6 +212,7 @@ class ConsoleModel:
         self.marks_of = marks_of
         self.bookmarks = Bookmarks() if bookmarks is None else bookmarks
         self.wire_of = wire_of
+        self.indexed = indexed
         self.stops = Stops(history)
         self.behind = 0
         self.follow = True
@@ -235,6 +246,14 @@ class ConsoleModel:
             return
         self._position = max(0, position)
         self._view = self.history.at(self._position)
+
+    def become(self, whole: History) -> None:
+        """Take over the history of the whole session, of which only the end was known. A rewound
+        view stays at the line it is at."""
+        line = None if self._view is None else self._view.position
+        self.history.become(whole)
+        self.stops = Stops(self.history)
+        self.rewind(None if line is None else self.history.position_of(line))
 
     def step(self, records: int) -> None:
         """Move the position in view by a number of records."""

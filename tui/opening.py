@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 from thresher.core.bus import EventBus
 from thresher.core.compaction.policy import Mark
 from thresher.core.errors import ThresherError
-from thresher.core.history import History
 from thresher.core.items import Item
 from thresher.core.state import SessionState
 
-from .model import ConsoleModel, Feed
+from .indexing import Indexing, newest_of
+from .model import ConsoleModel, Feed, all_indexed
 
 if TYPE_CHECKING:
+    from thresher.core.bodies import Bodies
+    from thresher.core.events import Record
     from thresher.core.sessions.bookmarks import Bookmarks
     from thresher.core.sources.base import Tail, WireItem
     from thresher.core.tokens import Counter
@@ -94,40 +96,64 @@ async def open_file(
 ) -> Opened:
     """Open any session file. Raises ThresherError when that is not possible.
 
-    Returns when everything that is in the file now has been read and folded, in a thread. `tail`
-    is how it is read; the default is that of its format.
+    Returns when everything that is in the file now has been read and folded, in a thread; of a
+    large file as soon as its end has been, while the rest is read in the background. `tail` is how
+    it is read; the default is that of its format.
     """
     news: Tail = await asyncio.to_thread(tail_of, path) if tail is None else tail
-    history = History()
-    await asyncio.to_thread(lambda: history.extend(news.more()))
+    indexing = Indexing(news, path)
+    early = await asyncio.to_thread(newest_of, path, indexing) if tail is None else None
+    if early is None:
+        await asyncio.to_thread(indexing.run)
+    history = indexing.history if early is None else early
     if not len(history):
         raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
-    seen = list(history.records)
     bookmarks = await asyncio.to_thread(kept_bookmarks, history.state)
-    bus = EventBus(len(seen))
-    feed = Feed(bus.subscribe(), lambda position: seen[position:])
     model = ConsoleModel(
         history,
-        feed=feed,
         read_only="this is a recorded session: it can be watched, not continued",
         marks_of=Marks(),
         bookmarks=bookmarks,
         wire_of=lambda state: wire_at(path, state),
+        indexed=indexing.percent if early is not None else all_indexed,
     )
     opened = Opened(model, path)
+    whole = asyncio.Event()
 
-    async def following() -> None:
-        while True:
+    def connect() -> tuple[list[Record], EventBus]:
+        seen = list(history.records)
+        bus = EventBus(len(seen))
+        model.feed = Feed(bus.subscribe(), lambda position: seen[position:])
+        whole.set()
+        return seen, bus
+
+    async def the_rest() -> None:
+        await asyncio.to_thread(indexing.run)
+        indexing.finish()
+        model.become(indexing.history)
+        opened.recounted()
+        await following(*connect())
+
+    async def following(seen: list[Record], bus: EventBus) -> None:
+        while follow:
             await asyncio.sleep(POLL_SECONDS)
             for record in await asyncio.to_thread(lambda: list(news.more())):
                 if not record.ephemeral:
                     seen.append(record)
                 bus.publish(record)
 
-    if follow:
-        opened.background.append(following)
+    if early is not None:
+        opened.background.append(the_rest)
+    else:
+        seen, bus = connect()
+        opened.background.append(lambda: following(seen, bus))
+
+    async def counting() -> None:
+        await whole.wait()
+        await recount(opened)
+
     if count:
-        opened.background.append(lambda: recount(opened))
+        opened.background.append(counting)
     return opened
 
 
@@ -154,8 +180,9 @@ def wire_at(path: Path, state: SessionState) -> list[WireItem]:
 class CachedCost:
     """The tokens of items, each counted once; a thread may count ahead of the screen."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Counter, bodies: Bodies) -> None:
         self._counter = counter
+        self._bodies = bodies
         # Kept with its item: an id is only unique while the object lives.
         self._known: dict[int, tuple[Item, int]] = {}
 
@@ -169,9 +196,19 @@ class CachedCost:
         return found[1]
 
     def prime(self, items: Sequence[Item]) -> None:
-        """Count these now."""
+        """Count these now, with all of their text, which may have to be read."""
+        from thresher.core.ledger import item_tokens
+
         for item in items:
-            self(item)
+            if item.body is None or id(item) in self._known:
+                self(item)
+                continue
+            try:
+                tokens = item_tokens(self._counter, self._bodies.whole(item))
+            except ThresherError:
+                # The file has changed: the head alone has to do.
+                tokens = item_tokens(self._counter, item)
+            self._known[id(item)] = (item, tokens)
 
 
 async def recount(opened: Opened) -> None:
@@ -180,7 +217,7 @@ async def recount(opened: Opened) -> None:
 
     model = opened.model
     counter = await asyncio.to_thread(counter_for, model.history.state.model)
-    cost = CachedCost(counter)
+    cost = CachedCost(counter, model.history.state.bodies)
     done = 0
     while done < len(known := model.history.state.known):
         # A dict keeps the order of insertion, so what is new is at its end.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -75,7 +74,7 @@ def prepare_setup(
     """Resolve everything that can be known without asking anyone. Raises ThresherError for
     settings that cannot work (no model, unknown policy, a constant out of range)."""
     model = model_name(settings)
-    policy = registry.make(settings.compaction.policy, _policy_params(settings))
+    policy = registry.make(settings.compaction.policy, settings.compaction.params)
     return Setup(
         settings=settings,
         workspace=workspace,
@@ -137,6 +136,7 @@ def build_agent(setup: Setup, session: Session, *, subagent: bool = False) -> Ag
             max_failures=compaction.max_failures,
             retries=compaction.retries,
             stream_summaries=True,
+            threshold_share=compaction.threshold_share,
         ),
         measure=measure,
         store=FileStore(session.outputs),
@@ -202,14 +202,6 @@ def summarisers(setup: Setup) -> tuple[Summariser, ...]:
     chain.append(GatewaySummariser(setup.gateway, setup.model, max_output=most))
     chain.append(OfflineSummariser())
     return tuple(chain)
-
-
-def _policy_params(settings: Settings) -> dict[str, Any]:
-    params = dict(settings.compaction.params)
-    share = settings.compaction.threshold_share
-    if share is not None and settings.compaction.policy == "teaching":
-        params.setdefault("threshold_share", share)
-    return params
 
 
 def _reserve(settings: Settings) -> Fact | None:

@@ -48,6 +48,10 @@ _TRIGGERS = {
 }
 
 
+_CHECKED = frozenset({Moment.TURN_START, Moment.BEFORE_REQUEST, Moment.AFTER_ROUND})
+"""Moments at which the engine looks at its own threshold."""
+
+
 class Engine:
     """Runs a policy on one record. Its methods are called from one event loop, one offer at a
     time; the agent keeps no call open while it offers, except at TOOL_OUTPUT.
@@ -127,7 +131,30 @@ class Engine:
         if previous_budget is not None:
             situation = msgspec.structs.replace(situation, previous_budget=previous_budget)
         self._effects.progress.reported(situation.usage)
-        return await Pass(self.policy, situation, self._effects).run()
+        verdict = await Pass(self.policy, situation, self._effects).run()
+        if verdict.outcome is None and (words := self._over_share(situation)):
+            verdict = await Pass(
+                self.policy,
+                msgspec.structs.replace(
+                    situation, moment=Moment.MANUAL, trigger=Trigger.MANUAL, by_share=words
+                ),
+                self._effects,
+            ).run()
+        return verdict
+
+    def _over_share(self, situation: Situation) -> str:
+        """Why the engine's own threshold fires, or an empty text."""
+        share, usage = self.settings.threshold_share, situation.usage
+        window = situation.budget.window.value
+        if share is None or usage is None or window is None or situation.moment not in _CHECKED:
+            return ""
+        limit = int(share * window)
+        if usage.total < limit or self._effects.progress.closed(Trigger.AUTO):
+            return ""
+        return (
+            f"Reported token usage {usage.total:,} reached {limit:,}, "
+            f"{share:.0%} of the window {window:,}."
+        )
 
     def serve(self, name: str, *, shape: RequestShape, model: str) -> str | None:
         """The output of a call of a tool that the policy brings; None when it brings no such."""

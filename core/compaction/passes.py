@@ -221,7 +221,7 @@ class Pass:
         return None if step is None else await self._answer(step)
 
     def _closed_by_progress(self) -> Failure | None:
-        closed = self.effects.progress.closed(self.situation.trigger)
+        closed = self.effects.progress.closed(self.situation.told_trigger)
         if not closed:
             return None
         if self.effects.settings.guard is Guard.REPORT:
@@ -353,7 +353,7 @@ class Pass:
             words = f"{words} ({looked.saved})"
         kinds = {fault.kind for fault in looked.faults}
         if self._paid:
-            self.effects.progress.spent(self.situation.trigger, words)
+            self.effects.progress.spent(self.situation.told_trigger, words)
             self._paid = False
         if kinds == {FaultKind.NOTHING}:
             self._tell.skipped(Outcome.NO_OP, words, before, after)
@@ -409,7 +409,7 @@ class Pass:
             pass_id=self._tell.pass_id,
             policy=self.policy.name,
             moment=self.situation.moment,
-            trigger=self.situation.trigger,
+            trigger=self.situation.told_trigger,
             context=self._context,
             edit=looked.edit,
             change=looked.change,
@@ -438,7 +438,7 @@ class Pass:
             entering = self.situation.moment is Moment.TURN_START
             usage = None if entering else self.situation.usage
             self.effects.progress.compacted(
-                self.situation.trigger, ordinal, checked.before, checked.after, usage
+                self.situation.told_trigger, ordinal, checked.before, checked.after, usage
             )
         self._paid, self._repeat_mark, self._failure = False, "", None
         self._context = recorder.state.context

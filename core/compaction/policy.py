@@ -143,6 +143,18 @@ class Situation(msgspec.Struct, frozen=True):
     account: Account = Account()
     previous_budget: Budget | None = None
     """That of the model before, where the model has just changed."""
+    by_share: str = ""
+    """Set when the engine's own threshold fired where the rule did not, with its arithmetic: the
+    policy then sees what it would see if it were asked by hand."""
+
+    @property
+    def told_trigger(self) -> Trigger:
+        """The trigger as it goes on record."""
+        return Trigger.AUTO if self.by_share else self.trigger
+
+    def told(self, reason: str) -> str:
+        """The reason as it goes on record."""
+        return f"{self.by_share} {reason}" if self.by_share else reason
 
 
 class Summarise(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,6 +42,9 @@ class EngineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Show a summary while it is written. The teaching system asks without streaming."""
     min_progress: float = 0.1
     """A paid compaction that frees less than this share is not repeated in the same turn."""
+    threshold_share: float | None = None
+    """Compact at this share of the model's window, whatever the policy's own rule says; where the
+    window is not known, only that rule counts."""
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -87,8 +87,8 @@ class Telling:
                 policy=self._policy,
                 stage=start.stage,
                 moment=self._situation.moment,
-                trigger=self._situation.trigger,
-                reason=start.reason,
+                trigger=self._situation.told_trigger,
+                reason=self._situation.told(start.reason),
                 focus=self._situation.focus,
             )
         )
@@ -105,7 +105,7 @@ class Telling:
                 pass_id=self.pass_id,
                 policy=self._policy,
                 stage=checked.edit.stage,
-                reason=checked.edit.reason,
+                reason=self._situation.told(checked.edit.reason),
                 removed=len(change.removed),
                 kept=len(change.kept),
                 replaced=len(change.replaced),
@@ -127,8 +127,8 @@ class Telling:
                 policy=self._policy,
                 stage=edit.stage,
                 moment=situation.moment,
-                trigger=situation.trigger,
-                reason=edit.reason,
+                trigger=situation.told_trigger,
+                reason=situation.told(edit.reason),
                 segments=tuple(edit.segments),
                 items_before=len(context),
                 items_after=len(change.after),
@@ -181,7 +181,7 @@ class Telling:
     ) -> None:
         """Nothing changed, and that is no fault."""
         once = (f"{self._policy}/{self.stage}", outcome)
-        told = once in self._said and self._situation.trigger is not Trigger.MANUAL
+        told = once in self._said and self._situation.told_trigger is not Trigger.MANUAL
         self._said.add(once)
         if told and not self.open:
             self.not_due(reason)
@@ -192,7 +192,7 @@ class Telling:
                 pass_id=self.pass_id,
                 policy=self._policy,
                 moment=self._situation.moment,
-                trigger=self._situation.trigger,
+                trigger=self._situation.told_trigger,
                 outcome=outcome,
                 reason=reason,
                 stage=self.stage,
@@ -212,7 +212,7 @@ class Telling:
                 pass_id=self.pass_id,
                 policy=self._policy,
                 moment=self._situation.moment,
-                trigger=self._situation.trigger,
+                trigger=self._situation.told_trigger,
                 outcome=outcome,
                 reason=reason,
                 kind=kind,

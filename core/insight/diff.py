@@ -124,6 +124,10 @@ class Diff:
         assert entry is not None  # a row has at least one side
         return entry.item
 
+    def text(self, item: Item) -> str:
+        """The whole text of an item, which may be read from the session's file."""
+        return self._state.text(item)
+
     def title(self, row: DiffRow) -> str:
         """One line that says what the entry is. Foreign text, not clean."""
         return item_title(self._state, self.item(row))
@@ -139,7 +143,8 @@ class Diff:
     def pieces(self, row: DiffRow) -> tuple[Piece, ...]:
         """How the text changed, word by word; one piece where it did not. Foreign text."""
         before, after = self.entries(row)
-        return inline(before.item.text if before else "", after.item.text if after else "")
+        text = self.text
+        return inline(text(before.item) if before else "", text(after.item) if after else "")
 
     def totals(self) -> dict[RowKind, Total]:
         """Rows and tokens by kind, in the order of `RowKind`. Counts what is not counted yet."""

@@ -33,6 +33,10 @@ BUILD_SLICE = 500
 """Records that are read between two breaths."""
 
 
+READ_SLICE = 200
+"""Documents between two breaths where whole texts are read from the file."""
+
+
 class What(StrEnum):
     """What a document is."""
 
@@ -191,6 +195,8 @@ class Index:
         self._hays: list[str] = []
         self._tools: set[str] = set()
         self._roles: set[str] = set()
+        self._heads = False
+        """Of some items only heads are held."""
         self._read = 0
 
     def __len__(self) -> int:
@@ -212,6 +218,7 @@ class Index:
                     self._hays.append(document.hay)
                     self._tools.add(document.tool)
                     self._roles.add(document.role)
+                    self._heads = self._heads or _is_head(document)
             self._read = end
             yield len(self._documents)
 
@@ -222,8 +229,9 @@ class Index:
         `narrows`.
         """
         places = range(len(self._documents)) if within is None else [hit.at for hit in within]
-        for start in range(0, len(places), SLICE):
-            yield self._matching(places[start : start + SLICE], query)
+        size = READ_SLICE if self._heads and (query.words or query.without) else SLICE
+        for start in range(0, len(places), size):
+            yield self._matching(places[start : start + size], query)
 
     def find(self, query: Query) -> list[Hit]:
         """All hits at once, everything built first."""
@@ -234,10 +242,13 @@ class Index:
     def _matching(self, places: Sequence[int], query: Query) -> list[Hit]:
         # The words first: they cost least and leave least.
         hays, documents, state = self._hays, self._documents, self.history.state
-        for word in query.words:
-            places = [at for at in places if word in hays[at]]
-        for word in query.without:
-            places = [at for at in places if word not in hays[at]]
+        if self._heads and (query.words or query.without):
+            places = [at for at in places if self._says(at, query)]
+        else:
+            for word in query.words:
+                places = [at for at in places if word in hays[at]]
+            for word in query.without:
+                places = [at for at in places if word not in hays[at]]
         if query.tools:
             tools = {tool for tool in self._tools if _holds(tool, query.tools)}
             places = [at for at in places if documents[at].tool in tools]
@@ -248,6 +259,24 @@ class Index:
             places = [at for at in places if _passes(documents[at], query, state)]
         found = [(at, documents[at]) for at in places]
         return [Hit(at, document.line, document.what, document.id) for at, document in found]
+
+    def _says(self, at: int, query: Query) -> bool:
+        """Whether a document has the words, of which the rest of its text may be in the file."""
+        hay, document = self._hays[at], self._documents[at]
+        missing = [word for word in query.words if word not in hay]
+        if any(word in hay for word in query.without):
+            return False
+        if not missing and not query.without:
+            return True
+        if document.item is None or not _is_head(document):
+            return not missing
+        whole = self.history.state.text(document.item).lower()
+        missing = [word for word in missing if word not in whole]
+        return not missing and not any(word in whole for word in query.without)
+
+
+def _is_head(document: _Document) -> bool:
+    return document.item is not None and document.item.body is not None
 
 
 def snippet(text: str, query: Query, room: int = 80) -> tuple[str, str, str]:

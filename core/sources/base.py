@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgspec
 
 from ..events import Purpose, Record
-from ..items import Item
 
 WireItem = dict[str, Any]
 """One item of a request, as the agent's own protocol has it (decoded JSON)."""
@@ -42,17 +41,6 @@ class RebuiltRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: str = "derived"
     left_out: str = ""
     """What is in `input` although the program is known to have left some of it out, in words."""
-
-
-class Bodies(Protocol):
-    """Whole items, where only the heads of them are held (`items.Body`)."""
-
-    def whole(self, item: Item) -> Item:
-        """The item with all of its text; itself when it has that already. Blocking.
-
-        Raises ThresherError when the file cannot be read, or holds something else there now.
-        """
-        ...
 
 
 class Tail(Protocol):

@@ -23,7 +23,7 @@ ItemOf = Callable[[dict[str, Any], int, Item], Item | None]
 
 
 class FileBodies:
-    """The whole items of one file (see base.Bodies). `item_of` knows the format."""
+    """The whole items of one file (see core.bodies). `item_of` knows the format."""
 
     def __init__(self, path: Path, item_of: ItemOf) -> None:
         self.path = path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..bodies import Bodies, NoBodies
 from ..events import ErrorRaised, Note, Record
-from .base import Bodies
 from .codex_events import Translator
 from .codex_slim import Slimmer, slim_reader
 from .follow import Appended, FileEvent, Tail
@@ -22,7 +22,7 @@ class CodexTail:
     def __init__(self, path: Path, *, slim: bool = False) -> None:
         self._tail = Tail(path)
         slimmer = Slimmer(path) if slim else None
-        self.bodies: Bodies | None = slimmer.bodies if slimmer else None
+        self.bodies: Bodies = slimmer.bodies if slimmer else NoBodies()
         self._translator = Translator(slimmer)
         self._reader = slim_reader() if slim else LineReader()
         self._asked = False

@@ -50,7 +50,7 @@ class MafSource:
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that an answer or a summary was given to, in the framework's messages."""
-        fold = Fold()
+        fold = Fold(requests=True)
         for _ in fold.update(read_document(self.path)):
             pass
         yield from fold.asked
@@ -58,11 +58,8 @@ class MafSource:
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """The messages that are sent after this position."""
         fold = Fold()
-        found: list[WireItem] = []
-        for record in fold.update(read_document(self.path)):
-            if position is not None and record.n > position:
-                return found
-            found = fold.context()
+        for _ in fold.update(read_document(self.path), until=position):
+            pass
         return fold.context()
 
 

@@ -36,10 +36,14 @@ _FILE_ONLY: Final = "whether marked messages are left out of a request is a sett
 
 
 class Fold:
-    """What was told so far. `update` takes the file as it is now and gives what is new."""
+    """What was told so far. `update` takes the file as it is now and gives what is new.
 
-    def __init__(self) -> None:
+    `requests` keeps every request in `asked`, which grows with the square of a session.
+    """
+
+    def __init__(self, *, requests: bool = False) -> None:
         self.asked: list[RebuiltRequest] = []
+        self._requests = requests
         self._out = Outbox()
         self._shown = Shown(self._out)
         self._values: dict[str, WireItem] = {}
@@ -59,21 +63,23 @@ class Fold:
         self._turn = self._sent = self._ordinal = self._lost = 0
         self._answering = False
 
-    def update(self, document: Document) -> Iterator[e.Record]:
-        """The records that this state of the file adds."""
+    def update(self, document: Document, until: int | None = None) -> Iterator[e.Record]:
+        """The records that this state of the file adds, up to the position `until`."""
         if not self._begun:
             self._begin(document)
-        self._order = [each.key for each in told(document.messages)]
         for fault in document.faults:
             if fault not in self._faults:
                 self._faults.add(fault)
                 self._fault(fault)
         steps, lost = plan(document.messages)
         self._told = {each.key: each for each in told(document.messages)}
+        self._order = list(self._told)
         unplaced = (s.excluded for s in steps if isinstance(s, Pass) and not s.placed)
         self._unplaced = frozenset().union(*unplaced)
         self._unseen = lost > 0
         for step in steps:
+            if until is not None and self._n >= until:
+                break
             if isinstance(step, Told):
                 self._message(step)
             else:
@@ -141,6 +147,8 @@ class Fold:
     def _asks(self) -> None:
         self._sent += 1
         self._emit(e.RequestSent(request=self._sent, turn=self._turn, round=self._sent))
+        if not self._requests:
+            return
         loose = sum(key in self._unplaced for key in self._here)
         left = f"{loose} of the messages were taken out at a time that is not in the file"
         if self._unseen:
@@ -164,7 +172,7 @@ class Fold:
         self._n += 1
         self._answering = False
         before = [self._told[key] for key in self._here]
-        if step.reason == "summarized" and new:
+        if self._requests and step.reason == "summarized" and new:
             self._summary_request([each for each in before if each.key in gone])
         self._gone |= gone
         for key in new:

@@ -8,7 +8,6 @@ import msgspec
 
 from .. import events as e
 from ..compaction.policy import Trigger
-from ..gateways.errors import Fault, is_overflow, overflow_figures
 from ..items import Item, Message, Role
 from ..tokens import Basis, Scope, Tokens, Usage
 from .codex_events import _seconds
@@ -17,6 +16,7 @@ from .lines import Line
 from .opencode_v1 import Piece
 from .outbox import Outbox, Slot
 from .pi_items import is_failed, is_sent, items_of
+from .pi_overflow import overflow_of
 from .pi_tree import KNOWN, PiEntry, PiTree, WireMessage
 from .shown import Edit, Shown
 
@@ -221,11 +221,12 @@ class Translator:
 
     def _failure(self, n: int, message: WireMessage) -> None:
         said = text_of(message.get("errorMessage"))
-        fault = Fault(message=said)
-        if message.get("stopReason") == "error" and is_overflow(fault):
+        refused = overflow_of(said) if message.get("stopReason") == "error" else None
+        if refused is not None:
             self._overflow = True
-            used, limit = overflow_figures(fault)
-            event = e.ContextOverflowed(message=said, used=used, limit=limit, request=self._sent)
+            event = e.ContextOverflowed(
+                message=said, used=refused.used, limit=refused.limit, request=self._sent
+            )
             self._emit(n, event)
         elif said:
             self._emit(n, e.ErrorRaised(kind="provider", message=said, where="request"))

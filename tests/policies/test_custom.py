@@ -112,7 +112,7 @@ def test_a_setting_that_cannot_be_is_refused(params: dict[str, Any], words: str)
 @pytest.mark.parametrize(
     ("name", "custom"),
     [("mine.py:Mine", True), ("a/b.py", True), ("teaching", False), ("py:Mine", False),
-     ("C:/work/mine.py:Mine", True)],
+     ("C:/policies/mine.py:Mine", True)],
 )  # fmt: skip
 def test_a_name_means_a_file_when_it_ends_like_one(name: str, custom: bool) -> None:
     assert is_custom(name) is custom

@@ -26,6 +26,8 @@ from thresher.tui.screens.stop import StopScreen
 
 RULE = "Prices stay integers in cents, always."
 FULL = Usage(9_000, 5)
+PATIENCE = 2_000
+"""Looks until a test gives up."""
 ASIDE = "a short look at the rules first"
 
 
@@ -125,8 +127,14 @@ class Rig:
         return await self.console(pilot)
 
     async def until(self, pilot: Pilot[None], told: Callable[[], bool]) -> None:
-        while not told():
-            await pilot.pause()
+        for _ in range(PATIENCE):
+            if told():
+                break
+            await pilot.pause(0.01)
+        else:
+            screen = self.app.screen
+            shown = texts(screen) if isinstance(screen, StopScreen | ConsoleScreen) else ""
+            raise AssertionError(f"never came; {screen}\n{shown}")
         await pilot.pause()
 
     def select(self, screen: StopScreen, text: str) -> None:

@@ -67,6 +67,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         self.bridge = Bridge(model)
         self._chart_wanted: bool | None = None
         self._behind_shown = 0
+        self._indexed_shown: int | None = None
 
     def compose(self) -> ComposeResult:
         """Header, meter, chart and tiles, timeline and detail, and where the user answers."""
@@ -148,8 +149,9 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         """Take in what has arrived and refresh what it touched."""
         changed = self.bridge.drain()
         behind = self.model.behind if self.model.behind >= 1000 else 0
-        if changed or behind != self._behind_shown:
-            self._behind_shown = behind
+        indexed = self.model.indexed()
+        if changed or (behind, indexed) != (self._behind_shown, self._indexed_shown):
+            self._behind_shown, self._indexed_shown = behind, indexed
             self._news(changed)
         self.look_for_stop()
 
@@ -159,7 +161,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
             self.show_changed(changed)
             return
         with self.app.batch_update():
-            self.header.show_state(self.model.state, self._behind_shown)
+            self.header.show_state(self.model.state, self._behind_shown, self._indexed_shown)
             self.show_place()
             self.stop_bar.show_stop(self.model.history.state)
             if self.approval.show_request(self.model.history.state.approval):
@@ -170,7 +172,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         model = self.model
         state = model.state
         with self.app.batch_update():
-            self.header.show_state(state, self._behind_shown)
+            self.header.show_state(state, self._behind_shown, self._indexed_shown)
             self.set_class(model.rewound, "rewound")
             self.show_place()
             self.stop_bar.show_stop(model.history.state)

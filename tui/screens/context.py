@@ -183,7 +183,7 @@ class ContextScreen(Screen[None]):
         lines = odd_lines(
             entry.id, self._duplicates, self._stale, self.inspection.total.basis, cells
         )
-        text = entry.item.text
+        text = self._state.text(entry.item)
         self._title.set(name=f"{entry.id}  {entry.kind.value}", remark=_remark(len(text)))
         self._page.fill([*lines, *_text(text, cells)])
 
@@ -219,7 +219,8 @@ class ContextScreen(Screen[None]):
         if self.wire is not None:
             return f"message {at + 1:,}, as it is sent", pretty(self.wire[at].json)
         row = self._rows[at]
-        return f"{row.id}  {row.title}", self._state.context.entries[row.at].item.text
+        item = self._state.context.entries[row.at].item
+        return f"{row.id}  {row.title}", self._state.text(item)
 
     @on(RowList.Opened)
     def _opened(self) -> None:

@@ -23,6 +23,7 @@ from thresher.core.insight.diff import (
     position_diff,
 )
 from thresher.core.insight.summary_diff import SummaryDiff, summary_diff
+from thresher.core.items import text_length
 from thresher.core.state import SessionState
 from thresher.core.views import Card
 
@@ -237,7 +238,7 @@ class DiffScreen(Screen[None]):
             return
         row = self.diff.rows[each]
         entry = next(entry for entry in reversed(self.diff.entries(row)) if entry is not None)
-        characters = figures.count(len(entry.item.text), "character")
+        characters = figures.count(text_length(entry.item), "character")
         remark: Line = [span(f"{characters}   Enter reads all   y copies", Tone.FAINT)]
         self._preview_title.set(
             name=preview_title(self.diff, row), remark=remark, active=self._preview.has_focus
@@ -295,12 +296,13 @@ class DiffScreen(Screen[None]):
     def _whole(self, at: int) -> str:
         """The text in full; of a rewritten entry what it was and what it is."""
         before, after = self.diff.entries(self.diff.rows[at])
-        if before is None or after is None or before.item.text == after.item.text:
-            entry = after or before
-            return entry.item.text if entry is not None else ""
-        return (
-            f"AFTER, {after.id}\n\n{after.item.text}\n\n\nBEFORE, {before.id}\n\n{before.item.text}"
-        )
+        told = "" if before is None else self.diff.text(before.item)
+        if after is None:
+            return told
+        now = self.diff.text(after.item)
+        if before is None or told == now:
+            return now
+        return f"AFTER, {after.id}\n\n{now}\n\n\nBEFORE, {before.id}\n\n{told}"
 
     def action_copy(self) -> None:
         """Copy the text of the selected row; of what was rewritten, as it was before."""
@@ -311,8 +313,9 @@ class DiffScreen(Screen[None]):
         before, after = self.diff.entries(self.diff.rows[each])
         entry = before or after
         assert entry is not None  # a row has at least one side
-        self.app.copy_to_clipboard(entry.item.text)
-        told = figures.count(len(entry.item.text), "character")
+        text = self.diff.text(entry.item)
+        self.app.copy_to_clipboard(text)
+        told = figures.count(len(text), "character")
         self.notify(f"Copied {entry.id}: {told}.", markup=False)
 
     def action_expand(self) -> None:

@@ -131,7 +131,8 @@ class FindingScreen(TravelScreen):
         if entry is None:
             return [*name, span(hit.what.value, Tone.MUTED)]
         cells = max(20, self.size.width - 12)
-        before, word, after = snippet(entry.item.text, self._query, min(SNIPPET, cells))
+        text = self.model.history.state.text(entry.item)
+        before, word, after = snippet(text, self._query, min(SNIPPET, cells))
         return [
             *name,
             span(line_of(before, cells), Tone.MUTED),

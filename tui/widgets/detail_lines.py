@@ -13,7 +13,13 @@ import msgspec
 from rich.cells import cell_len
 
 from thresher.core.context import EntryId
-from thresher.core.items import FunctionCall, FunctionCallOutput, Message, Reasoning
+from thresher.core.items import (
+    FunctionCall,
+    FunctionCallOutput,
+    Message,
+    Reasoning,
+    sealed_length,
+)
 from thresher.core.state import SessionState
 from thresher.core.text import cap_lines, clean
 from thresher.core.views import Card, Fate, Row, RowKind, ToolRun, ToolStatus
@@ -154,7 +160,8 @@ def _entry(
         case Message(synthetic=True):
             sheet.add(*_fact("by", "the harness, nobody typed it", cells))
         case Reasoning(encrypted=sealed) if sealed:
-            sheet.add(*_fact("sealed", f"{len(sealed):,} characters, not readable", cells))
+            size = sealed_length(entry.item)
+            sheet.add(*_fact("sealed", f"{size:,} characters, not readable", cells))
         case FunctionCallOutput(call_id=call_id):
             sheet.add(*_fact("call", call_id, cells))
         case FunctionCall(call_id=call_id):
@@ -162,7 +169,7 @@ def _entry(
         case _:
             pass
     _life(sheet, state, row.id, cells, insights)
-    text = entry.item.text
+    text = state.text(entry.item)
     sheet.add(*_section("Text", f"{len(text):,} characters"), *_text(text, cells))
 
 
@@ -182,11 +189,12 @@ def _tool(
     if run.saved:
         sheet.add(*_fact("saved", run.saved, cells))
     _life(sheet, state, run.output or run.call, cells, insights)
-    sheet.add(*_section("Arguments", f"{len(run.arguments):,} characters"))
-    sheet.add(*_arguments(run.arguments, cells))
+    arguments = _whole_arguments(state, run)
+    sheet.add(*_section("Arguments", f"{len(arguments):,} characters"))
+    sheet.add(*_arguments(arguments, cells))
     entry = state.known.get(run.output) if run.output is not None else None
     if entry is not None:
-        text = entry.item.text
+        text = state.text(entry.item)
         remark = f"{len(text):,} characters"
         if run.size > len(text):
             remark += f" of {run.size:,}"
@@ -203,6 +211,13 @@ def _status(run: ToolRun) -> str:
     if run.seconds:
         told.append(figures.seconds(run.seconds))
     return ", ".join(told)
+
+
+def _whole_arguments(state: SessionState, run: ToolRun) -> str:
+    entry = state.known.get(run.call) if run.call is not None else None
+    if entry is None or entry.item.body is None:
+        return run.arguments
+    return state.text(entry.item).removeprefix(f"{run.name} ")
 
 
 def _arguments(arguments: str, cells: int) -> list[Line]:

@@ -105,7 +105,7 @@ def preview_lines(diff: Diff, row: DiffRow, cells: int) -> list[Line]:
     before, after = diff.entries(row)
     if row.kind is not RowKind.REWRITTEN:
         entry = after or before
-        text = cap_lines(entry.item.text, PREVIEW, 0, 4 * cells) if entry is not None else ""
+        text = cap_lines(diff.text(entry.item), PREVIEW, 0, 4 * cells) if entry is not None else ""
         tone = Tone.REMOVED if row.kind is RowKind.REMOVED else Tone.PLAIN
         tone = Tone.PLAIN if tone is Tone.REMOVED else tone
         return [[span(line, tone)] for line in wrap(text, cells)][:PREVIEW] or [

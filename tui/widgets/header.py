@@ -42,13 +42,17 @@ def window_words(state: SessionState, cells: int) -> str:
     return f"window unknown ({cut(why, 40)})"
 
 
-def header_line(state: SessionState, width: int, behind: int = 0) -> Line:
+def header_line(
+    state: SessionState, width: int, behind: int = 0, indexed: int | None = None
+) -> Line:
     """The line for this width: what matters least leaves it first."""
     dot = span("  ", Tone.FAINT)
     glyph, tone = _GLYPHS[state.status]
     status: Line = [span(f"{glyph} ", tone), span(str(state.status), tone)]
     if behind:
         status = [span(f"{count(behind, 'event')} behind", Tone.THRESHOLD), dot, *status]
+    if indexed is not None:
+        status = [span(f"indexing {indexed} %", Tone.THRESHOLD), dot, *status]
     if state.breaker_open:
         status = [span("! breaker open", Tone.FAILED), dot, *status]
     facts: Line = []
@@ -78,11 +82,13 @@ class SessionHeader(Lines):
         super().__init__(id=id)
         self._state = SessionState()
         self._behind = 0
+        self._indexed: int | None = None
 
-    def show_state(self, state: SessionState, behind: int) -> None:
-        """Show this state; `behind` counts events that still wait."""
-        self._state, self._behind = state, behind
+    def show_state(self, state: SessionState, behind: int, indexed: int | None = None) -> None:
+        """Show this state; `behind` counts events that still wait, `indexed` is how much of a file
+        has been read, in per cent, while it is not all."""
+        self._state, self._behind, self._indexed = state, behind, indexed
         self.show()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return [header_line(self._state, width, self._behind)]
+        return [header_line(self._state, width, self._behind, self._indexed)]

@@ -58,6 +58,7 @@ from thresher.core.items import (
     user,
 )
 from thresher.core.ledger import Ledger
+from thresher.core.models import Budget, Fact
 from thresher.core.sessions.resume import resume
 from thresher.core.sessions.session import Session
 from thresher.core.tokens import CharClassCounter, Usage
@@ -901,3 +902,25 @@ async def test_the_pair_of_a_call_that_is_cut_between_two_callers_stays_whole() 
     rig = Rig(items=items, policy=steps(cut))
     assert not (await rig.offer()).compacted
     assert "has no call a" in rig.state.cards[0].reason
+
+
+async def test_the_engines_own_share_of_the_window_compacts_where_the_rule_does_not() -> None:
+    rig = Rig(policy=Teaching(TeachingParams(threshold=100_000)), threshold_share=0.5)
+    unknown = Fact(None, "test")
+    rig.to.emit(
+        e.ModelChanged(model="m", budget=Budget(Fact(1_000, "test"), unknown, unknown, unknown))
+    )
+    rig.report(499)
+    assert (await rig.offer()).outcome is None
+    rig.report(500)
+    assert (await rig.offer(Moment.TURN_END)).outcome is None
+    assert (await rig.offer()).compacted
+    (done,) = rig.told(e.HistoryCompacted)
+    assert done.trigger is Trigger.AUTO
+    assert done.reason.startswith("Reported token usage 500 reached 500, 50% of the window 1,000.")
+
+
+async def test_without_a_window_a_share_of_it_says_nothing() -> None:
+    rig = Rig(policy=Teaching(TeachingParams(threshold=100_000)), threshold_share=0.5)
+    rig.report(50_000)
+    assert (await rig.offer()).outcome is None

@@ -15,6 +15,7 @@ from thresher.core.sources.detect import Format, detect
 from thresher.core.sources.opening import open_source
 from thresher.core.sources.pi import PiSource, PiTail
 from thresher.core.sources.pi_discover import FINDER
+from thresher.core.sources.pi_overflow import overflow_of
 from thresher.core.sources.report import compaction_records, context_at, state_at
 from thresher.core.tokens import Basis
 
@@ -119,6 +120,30 @@ def test_a_compaction_after_a_refused_request_is_an_overflow_and_pi_asks_again()
     (overflow,) = events(records, e.ContextOverflowed)
     assert (overflow.used, overflow.limit) == (24310, 24000)
     assert [each.model for each in events(records, e.ModelChanged)] == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("prompt is too long: 212846 tokens > 200000 maximum", (212846, 200000)),
+        (
+            (
+                "400 This model's maximum context length is 8,192 tokens. However, you requested "
+                "9,001 tokens"
+            ),
+            (9001, 8192),
+        ),
+        ("Your input exceeds the context window of this model", (None, None)),
+        ("The input token count exceeds the maximum number of tokens allowed", (None, None)),
+        ("429 rate limit: the request is too large for your tokens per minute", None),
+        ("529 overloaded", None),
+        ("fetch failed", None),
+    ],
+)
+def test_an_error_is_an_overflow_by_its_words(
+    message: str, told: tuple[int | None, int | None] | None
+) -> None:
+    assert overflow_of(message) == told
 
 
 def test_going_to_another_branch_takes_back_and_brings_back() -> None:

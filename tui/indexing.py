@@ -1,0 +1,87 @@
+"""Reading a large file while its end is on the screen already."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thresher.core.bodies import Bodies, NoBodies
+from thresher.core.errors import ThresherError
+from thresher.core.history import History
+
+if TYPE_CHECKING:
+    from thresher.core.sources.base import Tail
+
+SWITCH_SECONDS = 0.001
+"""How long the reading thread may keep the interpreter when the screen wants it."""
+
+
+class Indexing:
+    """The reading of a file from its start, in a thread; `percent` may be asked at any time."""
+
+    def __init__(self, tail: Tail, path: Path) -> None:
+        self.history = History()
+        self._tail = tail
+        self._size = path.stat().st_size if path.is_file() else 0
+        self._done = False
+
+    @property
+    def bodies(self) -> Bodies:
+        """What has the whole of the items."""
+        return getattr(self._tail, "bodies", None) or NoBodies()
+
+    def percent(self) -> int | None:
+        """How much of the file has been read; None when it is all on the screen."""
+        if self._done:
+            return None
+        return min(99, getattr(self._tail, "read", 0) * 100 // max(1, self._size))
+
+    def run(self) -> None:
+        """Read and fold everything. Blocking."""
+        self.history.read_from(self.bodies)
+        with undisturbed():
+            self.history.extend(self._tail.more())
+
+    def finish(self) -> None:
+        """What was read is on the screen."""
+        self._done = True
+
+
+def newest_of(path: Path, indexing: Indexing) -> History | None:
+    """The end of a large file, where its format can tell that at once; None otherwise."""
+    from thresher.core.sources.cutting import is_large
+    from thresher.core.sources.opening import open_source
+
+    if not is_large(path):
+        return None
+    newest = getattr(open_source(path), "newest", None)
+    try:
+        records = None if newest is None else newest()
+        if records is None:
+            return None
+        history = History()
+        history.read_from(indexing.bodies)
+        history.extend(records)
+    except (OSError, ThresherError):
+        # What is wrong with the file is told by the reading of all of it.
+        return None
+    return history if len(history) else None
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """For a thread that makes very many small objects that stay: the garbage collector does not
+    look through all of them again and again, and other threads get their turn at once."""
+    collecting, switch = gc.isenabled(), sys.getswitchinterval()
+    gc.disable()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(switch)
+        if collecting:
+            gc.enable()

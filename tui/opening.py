@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from thresher.core.bodies import Bodies, NoBodies
 from thresher.core.bus import EventBus
 from thresher.core.compaction.policy import Mark
 from thresher.core.errors import ThresherError
@@ -23,7 +24,6 @@ from .indexing import Indexing, newest_of
 from .model import ConsoleModel, Feed, all_indexed
 
 if TYPE_CHECKING:
-    from thresher.core.bodies import Bodies
     from thresher.core.events import Record
     from thresher.core.sessions.bookmarks import Bookmarks
     from thresher.core.sources.base import Tail, WireItem
@@ -180,9 +180,9 @@ def wire_at(path: Path, state: SessionState) -> list[WireItem]:
 class CachedCost:
     """The tokens of items, each counted once; a thread may count ahead of the screen."""
 
-    def __init__(self, counter: Counter, bodies: Bodies) -> None:
+    def __init__(self, counter: Counter, bodies: Bodies | None = None) -> None:
         self._counter = counter
-        self._bodies = bodies
+        self._bodies = NoBodies() if bodies is None else bodies
         # Kept with its item: an id is only unique while the object lives.
         self._known: dict[int, tuple[Item, int]] = {}
 

@@ -30,6 +30,8 @@ from .opening import CachedCost, Marks, Opened, tail_of
 FOLDER = Path("screenshots")
 SESSIONS = FOLDER / "sessions"
 """Recorded sessions, packed with gzip; its README says how each was recorded."""
+FIXTURES = Path("tests") / "fixtures"
+"""Recorded sessions of other agents: a scene names one with a slash and its ending."""
 
 GALLERY = FOLDER / "policies.svg"
 """The cards of every policy, from the demos in SESSIONS/policies."""
@@ -83,7 +85,7 @@ class Scene:
     @property
     def ready(self) -> bool:
         """True when its session has been recorded."""
-        return self.session is None or (SESSIONS / f"{self.session}.jsonl.gz").is_file()
+        return self.session is None or packed(self.session).is_file()
 
 
 DONE = before(e.SessionFinished)
@@ -104,6 +106,10 @@ SCENES: tuple[Scene, ...] = (
         "codex-rewound", CODEX_TURNS, size=(160, 48), keys=("left_square_bracket",), live=False,
     ),
     Scene("codex-light", CODEX_TURNS, theme="thresher-light", live=False),
+    Scene("claude-code", "claude_code/v2_1_197_auto_twice.jsonl", keys=("tab", "e"), live=False),
+    Scene("opencode", "opencode/v1-two-summaries/opencode.db", live=False),
+    Scene("pi", "pi/auto_manual.jsonl", live=False),
+    Scene("maf", "maf/summarised.json", live=False),
     Scene("help", None, keys=("f1",)),
 )  # fmt: skip
 
@@ -127,10 +133,15 @@ class NobodyThere:
         """Nothing."""
 
 
+def packed(name: str) -> Path:
+    """Where a recorded session lies."""
+    return FIXTURES / f"{name}.gz" if "/" in name else SESSIONS / f"{name}.jsonl.gz"
+
+
 def unpacked(name: str, folder: Path) -> Path:
     """A recorded session as a plain file in this folder."""
-    path = folder / f"{name}.jsonl"
-    path.write_bytes(gzip.decompress((SESSIONS / f"{name}.jsonl.gz").read_bytes()))
+    path = folder / (name.rpartition("/")[2] if "/" in name else f"{name}.jsonl")
+    path.write_bytes(gzip.decompress(packed(name).read_bytes()))
     return path
 
 
@@ -155,6 +166,7 @@ async def draw(scene: Scene, home: Path, now: float) -> str:
     time on every clock."""
     from .app import ThresherApp
     from .found import find_sessions
+    from .screens.error import ErrorScreen
     from .screens.opening import OpeningScreen
     from .screens.picker import PickerScreen
 
@@ -178,6 +190,8 @@ async def draw(scene: Scene, home: Path, now: float) -> str:
             await pilot.press(key)
         for _ in range(3):
             await pilot.pause()
+        if isinstance(app.screen, ErrorScreen):
+            raise RuntimeError(f"the scene {scene.name} ends in an error")
         return stable(app.export_screenshot(title="thresher"))
 
 

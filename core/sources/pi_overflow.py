@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 _TOO_LONG: Final = re.compile(
     r"context[_ ]length[_ ]exceeded|maximum context length|maximum prompt length"
-    r"|(?:prompt|input|request|conversation|messages?)\b.{0,60}\b(?:too (?:long|large)|too many tokens)"
+    r"|(?:prompt|input|request|conversation|messages?)\b.{0,60}\btoo (?:long|large|many tokens)"
     r"|exceed\w*\b.{0,60}\b(?:context|token (?:limit|count)|number of tokens)"
     r"|(?:context|input|prompt|token count)\b.{0,80}\bexceed"
     r"|context window .{0,30}(?:full|limit)|request_too_large",

@@ -36,8 +36,13 @@ def says(text: str, usage: Usage = FULL) -> ModelReply:
 
 
 def reads(path: str, call: str, usage: Usage = FULL) -> ModelReply:
-    item = FunctionCall(call, "read_file", f'{{"path": "{path}"}}')
-    return ModelReply((assistant(ASIDE), item), usage, StopReason.TOOL_CALLS)
+    """Reads a file, and a long one beside it."""
+    items = (
+        assistant(ASIDE),
+        FunctionCall(call, "read_file", f'{{"path": "{path}"}}'),
+        FunctionCall(f"{call}-long", "read_file", '{"path": "LONG.md"}'),
+    )
+    return ModelReply(items, usage, StopReason.TOOL_CALLS)
 
 
 class Model(OfflineGateway):
@@ -67,7 +72,8 @@ class Rig:
     ) -> None:  # fmt: skip
         workspace = tmp_path / "project"
         workspace.mkdir()
-        (workspace / "RULES.md").write_text(f"{RULE}\n" + "and many words besides\n" * 30)
+        (workspace / "RULES.md").write_text(f"{RULE}\n")
+        (workspace / "LONG.md").write_text("and many words besides\n" * 200)
         self.gateway = Model(workspace, list(replies))
         asking = Asking()
         setup = prepare_setup(

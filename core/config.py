@@ -262,13 +262,20 @@ def _leaves(found: Mapping[str, Any], file: str) -> list[tuple[str, Any]]:
 
 def _keys(key: str, value: object, file: str) -> list[tuple[str, Any]]:
     """The keys of an id, which TOML reads as a table of its first part unless it is quoted."""
-    if isinstance(value, Mapping):
-        return [(f"keys.{key}.{name}", each) for name, each in value.items()]
-    if "." not in key:
-        raise ThresherError(
-            "No such key", f"{file} sets [keys] {key}, and ids have two parts: console.follow."
-        )
-    return [(f"keys.{key}", value)]
+    parts = value.items() if isinstance(value, Mapping) else [("", value)]
+    found = [(f"{key}.{name}" if name else key, keys) for name, keys in parts]
+    for id, keys in found:
+        if id.count(".") != 1:
+            raise ThresherError(
+                "No such key", f"{file} sets keys.{id}, and ids have two parts: console.follow."
+            )
+        if not isinstance(keys, str):
+            raise ThresherError(
+                "Setting not valid",
+                f'{file} sets keys.{id} to something that is no text: write it as "F", '
+                'several keys as "F, ctrl+f".',
+            )
+    return [(f"keys.{id}", keys) for id, keys in found]
 
 
 def _put(

@@ -143,9 +143,12 @@ class Context:
 
     def place(self, id: EntryId) -> int | None:
         """The position of an entry, or None when it is not in this context."""
+        return self._places().get(id)
+
+    def _places(self) -> dict[EntryId, int]:
         if self._place is None:
             self._place = {entry.id: at for at, entry in enumerate(self.entries)}
-        return self._place.get(id)
+        return self._place
 
     def get(self, id: EntryId) -> Entry | None:
         """The entry with this id, or None."""
@@ -172,7 +175,11 @@ class Context:
         A run a-b means every entry from a to b in this context's order, so the text stays short
         however long the context is.
         """
-        places = sorted(set(map(self._known, ids)))
+        here = self._places()
+        try:
+            places = sorted({here[id] for id in ids})
+        except KeyError as unknown:
+            raise SegmentError(f"{unknown.args[0]} is not in the context") from None
         runs: list[str] = []
         at = 0
         while at < len(places):
@@ -278,7 +285,7 @@ class Context:
         return [Kept(self.entries[a].id.bare, self.entries[b].id.bare) for a, b in runs]
 
     def _known(self, id: EntryId) -> int:
-        at = self._place.get(id) if self._place is not None else self.place(id)
+        at = self._places().get(id)
         if at is None:
             raise SegmentError(f"{id} is not in the context")
         return at

@@ -25,7 +25,7 @@ class History:
     def __init__(self, cost: ItemCost = estimate_item, basis: Basis = Basis.ESTIMATED) -> None:
         self.records: list[e.Record] = []
         self.state = SessionState(cost, basis)
-        self._every = CHECKPOINT_EVERY
+        self._every = self._next = CHECKPOINT_EVERY
         self._checkpoints: list[tuple[int, SessionState]] = [(0, self.state.copy())]
 
     def __len__(self) -> int:
@@ -34,22 +34,25 @@ class History:
     def append(self, record: e.Record) -> Changed:
         """Take one record into the live state, and keep it unless it is ephemeral."""
         changed = self.state.apply(record)
-        if record.ephemeral:
+        if record.n < 0:
             return changed
-        self.records.append(record)
-        if len(self.records) - self._checkpoints[-1][0] >= self._every:
-            self._checkpoints.append((len(self.records), self.state.settled()))
+        records = self.records
+        records.append(record)
+        if len(records) >= self._next:
+            self._checkpoints.append((len(records), self.state.settled()))
             if len(self._checkpoints) > MAX_CHECKPOINTS:
                 self._checkpoints = self._checkpoints[::2]
                 self._every *= 2
+            self._next = self._checkpoints[-1][0] + self._every
         return changed
 
     def extend(self, records: Iterable[e.Record]) -> Changed:
         """Take several records; returns what they touched together."""
         changed = 0
+        append = self.append
         for record in records:
             # As numbers: joining flags as flags takes as long as a simple record.
-            changed = int.__or__(changed, self.append(record))
+            changed = int.__or__(changed, append(record))
         return Changed(changed)
 
     def become(self, other: History) -> None:
@@ -59,6 +62,7 @@ class History:
         """
         self.records, self.state = other.records, other.state
         self._every, self._checkpoints = other._every, other._checkpoints
+        self._next = other._next
 
     def read_from(self, bodies: Bodies) -> None:
         """Where the whole of items is, of which only heads are held; at every position."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,12 @@ if TYPE_CHECKING:
 
 SWITCH_SECONDS = 0.001
 """How long the reading thread may keep the interpreter when the screen wants it."""
+
+
+BATCH = 256
+"""Records folded between two breaths."""
+PATIENCE_SECONDS = 0.1
+"""How long a busy screen is waited for."""
 
 
 class Indexing:
@@ -40,11 +49,16 @@ class Indexing:
             return None
         return min(99, getattr(self._tail, "read", 0) * 100 // max(1, self._size))
 
-    def run(self) -> None:
-        """Read and fold everything. Blocking."""
+    def run(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Read and fold everything. Blocking. With a loop, that one comes first: whatever it has to
+        do is waited for every few milliseconds."""
         self.history.read_from(self.bodies)
+        records = self._tail.more()
         with undisturbed():
-            self.history.extend(self._tail.more())
+            while batch := list(islice(records, BATCH)):
+                self.history.extend(batch)
+                if loop is not None:
+                    _let(loop)
 
     def finish(self) -> None:
         """What was read is on the screen."""
@@ -72,10 +86,26 @@ def newest_of(path: Path, indexing: Indexing) -> History | None:
     return history if len(history) else None
 
 
+def _let(loop: asyncio.AbstractEventLoop) -> None:
+    """Wait until the loop has done what it had to do.
+
+    Two threads that both want the interpreter share it half and half, so a key would take twice as
+    long as it does; a thread that waits takes nothing.
+    """
+    turn = threading.Event()
+    try:
+        loop.call_soon_threadsafe(turn.set)
+    except RuntimeError:
+        # The program is about to end.
+        return
+    turn.wait(PATIENCE_SECONDS)
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """For a thread that makes very many small objects that stay: the garbage collector does not
-    look through all of them again and again, and other threads get their turn at once."""
+    look through all of them again and again, now or later, and other threads get their turn at
+    once. (The objects hold each other without cycles, so they go when nobody holds them.)"""
     collecting, switch = gc.isenabled(), sys.getswitchinterval()
     gc.disable()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -84,4 +114,5 @@ def undisturbed() -> Iterator[None]:
     finally:
         sys.setswitchinterval(switch)
         if collecting:
+            gc.freeze()
             gc.enable()

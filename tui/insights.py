@@ -31,10 +31,18 @@ class Insights:
 
     def __init__(self, history: History) -> None:
         self.history = history
+        self._records = history.records
         self._lineage: Lineage | None = None
         self._made_of: tuple[int, int] = (-1, -1)
         self._now: dict[tuple[int, CardStatus], WhyNow] = {}
         self._not: dict[tuple[int, int], tuple[WhyNot, ...]] = {}
+
+    def forget(self) -> None:
+        """What was worked out is about another history: more of the session is known now."""
+        if self._records is not self.history.records:
+            self._records = self.history.records
+            self._lineage, self._made_of = None, (-1, -1)
+            self._now, self._not = {}, {}
 
     @property
     def short(self) -> bool:
@@ -73,9 +81,12 @@ class Insights:
             self._not[key] = tuple(why_not(self.history, each) for each in asked)
             return
         if self._old():
-            made_of = self._edits()
-            self._lineage = Lineage(self.history)
-            self._made_of = made_of
+            made_of, records = self._edits(), self.history.records
+            lineage = Lineage(self.history)
+            if records is not self.history.records:
+                # Made of a history that another one has taken the place of meanwhile.
+                return
+            self._lineage, self._made_of = lineage, made_of
         card = self._card(row)
         if card is not None and card.status not in _RUNNING:
             self._now[self._now_key(row)] = why_now(self.history, card)

@@ -128,7 +128,7 @@ async def open_file(
         return seen, bus
 
     async def the_rest() -> None:
-        await asyncio.to_thread(indexing.run)
+        await asyncio.to_thread(indexing.run, asyncio.get_running_loop())
         indexing.finish()
         model.become(indexing.history)
         opened.recounted()

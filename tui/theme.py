@@ -180,7 +180,7 @@ CONTRAST = _theme(
         "faint": "#a8a8a8",
         "rule": "#808080",
         "raised": "#1c1c1c",
-        "cursor-row": "#003a75",
+        "cursor-row": "#002a55",
         "removed": "#ff9a9a",
         "kept": "#6dff8c",
         "rewritten": "#ffe14d",

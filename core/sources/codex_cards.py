@@ -85,7 +85,7 @@ def compaction_edit(
     `message` is the text of the compacted line: the item that holds it is the summary.
     `shortened` makes the forms that are kept, where not everything is.
     """
-    items = [item_of(raw, summary=_is(raw, message)) for raw in replacement]
+    items = [_item(raw, message) for raw in replacement]
     if shortened is not None:
         items = [shortened(items[at], raw, at) for at, raw in enumerate(replacement)]
     places = _matches(before, replacement)
@@ -241,8 +241,9 @@ def _matches(before: Sequence[Held], replacement: Sequence[WireItem]) -> list[in
     """For each new item the place of the old one it is, or None. No old one is used twice."""
     by_id: dict[str, int] = {}
     bare: list[int] = []
-    for at, each in enumerate(before):
-        if (id := text_of(each.raw.get("id"))) and id not in by_id:
+    for at, (_, raw, *_) in enumerate(before):
+        id = raw.get("id")
+        if isinstance(id, str) and id and id not in by_id:
             by_id[id] = at
         else:
             bare.append(at)
@@ -267,8 +268,8 @@ def _same(one: WireItem, other: WireItem) -> bool:
     return sent_form(whole_wire(one)) == sent_form(whole_wire(other))
 
 
-def _is(raw: WireItem, message: str) -> bool:
-    if not message or type_of(raw) != "message" or raw.get("role") != "user":
-        return False
-    item: Item = item_of(raw)
-    return item.text == message
+def _item(raw: WireItem, message: str) -> Item:
+    """Our item; the user message that holds the text of the compacted line is the summary."""
+    item = item_of(raw)
+    said = type_of(raw) == "message" and raw.get("role") == "user"
+    return item_of(raw, summary=True) if message and said and item.text == message else item

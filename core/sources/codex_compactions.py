@@ -28,7 +28,15 @@ from .codex_cards import (
     trigger_of,
     variety_of,
 )
-from .codex_items import int_of, is_model_made, split_summary, text_of, texts_of, type_of
+from .codex_items import (
+    int_of,
+    is_model_made,
+    is_real_user,
+    split_summary,
+    text_of,
+    texts_of,
+    type_of,
+)
 from .codex_meter import Meter
 from .codex_reading import Reading
 from .codex_replay import Held, rebuilt
@@ -286,7 +294,8 @@ class Compactions:
         r.history.keep(kept)
         note = "answer of a compaction that was not applied: Codex goes on with it"
         for part, held in enumerate(answers, 1):
-            r.append(n, Held(EntryId(n, part), held.raw, held.item), note)
+            again = Held(EntryId(n, part), held.raw, held.item)
+            r.append(n, again, note, said=is_real_user(held.raw))
         self.failed(n, sent, None, "no compacted line followed the answer", "aborted")
 
     def _repeats_suspect(self, used: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from sys import intern
 from typing import Any, Final
 
 import msgspec
@@ -129,7 +130,7 @@ class Translator:
         for part, raw in enumerate(items):
             held = held_item(EntryId(line.number, part), raw)
             item = held.item if shorten is None else shorten(held.item, raw, part)
-            r.append(line.number, Held(held.id, raw, item))
+            r.append(line.number, Held(held.id, raw, item), said=is_real_user(raw))
 
     def flush(self) -> list[e.Record]:
         """Give everything that is held back, with what is known of it now."""
@@ -239,10 +240,11 @@ class Translator:
             r.request(sent)
         if kind not in KNOWN:
             self._unknown(n, f"response_item/{kind}", raw)
-        if kind == "message" and not answer and is_real_user(raw):
+        said = kind == "message" and not answer and is_real_user(raw)
+        if said:
             self._spoken(n, raw)
         held = held_item(EntryId(n), raw, answer=answer)
-        r.append(n, held if r.slimmer is None else r.slimmer.held(held))
+        r.append(n, held if r.slimmer is None else r.slimmer.held(held), said=said)
 
     def _spoken(self, n: int, raw: WireItem) -> None:
         r = self.reading
@@ -255,9 +257,10 @@ class Translator:
 
     def entitle(self, raw: WireItem) -> None:
         """Take what the user said first as the title, while the first record is held back."""
-        if self._first is not None and isinstance(self._first.event, e.SessionStarted):
+        slot = self._first
+        if slot is not None and slot.held and isinstance(slot.event, e.SessionStarted):
             title = " ".join("\n".join(texts_of(raw.get("content"))).split())[:TITLE]
-            self._describe(title=self._first.event.title or title)
+            self._describe(title=slot.event.title or title)
 
     def _command(self, n: int, call_id: str, item: dict[str, Any], started: int | None) -> None:
         """The command of a call has run."""
@@ -298,29 +301,30 @@ class Translator:
     def _known(self, line: Line, known: object) -> None:
         """The same as `_line`, for the lines that come most often."""
         r, n = self.reading, line.number
-        match known:
-            case ItemLine():
-                r.out.at = _seconds(known.timestamp) or r.out.at
+        if isinstance(known, ItemLine):
+            r.out.at = _instant(known.timestamp) or r.out.at
+            self._meter.settle()
+            self._known_item(line, known)
+        elif isinstance(known, UsageLine):
+            r.out.at = _instant(known.timestamp) or r.out.at
+            self._meter.known_response(n, known.payload)
+        elif isinstance(known, EventLine):
+            r.out.at = _instant(known.timestamp) or r.out.at
+            payload = known.payload
+            if isinstance(payload, Count):
+                self._meter.known_count(n, payload.info)
+            else:
                 self._meter.settle()
-                self._known_item(line, known)
-            case UsageLine():
-                r.out.at = _seconds(known.timestamp) or r.out.at
-                self._meter.known_response(n, known.payload)
-            case EventLine(payload=Count(info=info)):
-                r.out.at = _seconds(known.timestamp) or r.out.at
-                self._meter.known_count(n, info)
-            case EventLine(payload=Done(item=item, started_at_ms=started)):
-                r.out.at = _seconds(known.timestamp) or r.out.at
-                self._meter.settle()
-                id = item.id or ""
-                if item.type == "CommandExecution" and id in r.calls:
-                    took = item.duration
-                    seconds = 0.0 if took is None else took.secs + took.nanos / 1e9
-                    size = len(item.aggregated_output or "")
-                    ok = item.status != "failed"
-                    self._ran(n, id, seconds, item.exit_code, ok, size, started)
-            case _:
-                pass
+                self._done(n, payload)
+
+    def _done(self, n: int, done: Done) -> None:
+        item = done.item
+        if item.type != "CommandExecution" or item.id not in self.reading.calls:
+            return
+        took = item.duration
+        seconds = 0.0 if took is None else took.secs + took.nanos / 1e9
+        size, ok = len(item.aggregated_output or ""), item.status != "failed"
+        self._ran(n, intern(item.id), seconds, item.exit_code, ok, size, done.started_at_ms)
 
     def _known_item(self, line: Line, known: ItemLine) -> None:
         r, n, payload = self.reading, line.number, known.payload
@@ -430,6 +434,13 @@ def _error_kind(info: object) -> str:
     if isinstance(info, dict):
         return next((key for key in info if isinstance(key, str)), "")
     return text_of(info)
+
+
+def _instant(moment: datetime) -> float | None:
+    try:
+        return moment.timestamp()
+    except (OverflowError, OSError):
+        return None
 
 
 def _seconds(timestamp: object) -> float | None:

@@ -30,6 +30,7 @@ from ..items import (
     TextPart,
 )
 from .base import WireItem
+from .lines import Line
 
 METADATA: Final = "internal_chat_message_metadata_passthrough"
 """The one field of a stored item that is not sent."""
@@ -57,20 +58,34 @@ _HARNESS_STARTS: Final = (
 
 
 class Stored(dict[str, Any]):
-    """What is read of a wire item again and again, while the rest of it stays in the file.
+    """What is read of a wire item again and again (type, id, call id), while the rest of it stays
+    in the file. `sealed` are the characters of its sealed part.
 
     Only comparing needs all of it; `read` gives that, or None where the file has it no more.
     """
 
-    __slots__ = ("_read",)
+    __slots__ = ("_line", "_read", "sealed")
 
-    def __init__(self, read: Callable[[], WireItem | None]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        read: Callable[[Line], WireItem | None],
+        line: Line,
+        type: str,
+        id: str | None,
+        call_id: str | None,
+        sealed: int = 0,
+    ) -> None:
+        self["type"] = type
+        self["id"] = id
+        if call_id is not None:
+            self["call_id"] = call_id
         self._read = read
+        self._line = line
+        self.sealed = sealed
 
     def whole(self) -> WireItem:
         """The item with all of its fields; as it is, where they are lost."""
-        return self._read() or self
+        return self._read(self._line) or self
 
 
 def whole_wire(raw: WireItem) -> WireItem:
@@ -137,6 +152,9 @@ def kinds_of(raw: WireItem) -> list[str]:
 
 def split_summary(text: str) -> tuple[str, str] | None:
     """(prefix with its newline, summary) when the text begins with Codex's summary prefix."""
+    start = text[: PREFIX_BYTES + 1]
+    if start.isascii() and start[PREFIX_BYTES:] != "\n":
+        return None
     data = text.encode("utf-8", "replace")
     head, newline = data[:PREFIX_BYTES], data[PREFIX_BYTES : PREFIX_BYTES + 1]
     if newline != b"\n" or hashlib.sha256(head).hexdigest() != PREFIX_SHA256:
@@ -225,6 +243,9 @@ def item_of(raw: WireItem, *, summary: bool = False) -> Item:
             return OtherItem(kind, json_of(sent_form(raw)), "\n".join(readable))
 
 
+_ROLES: Final = frozenset(role.value for role in Role)
+
+
 def _message(raw: WireItem, summary: bool) -> Item:
     content = raw.get("content")
     if summary:
@@ -232,7 +253,7 @@ def _message(raw: WireItem, summary: bool) -> Item:
         prefix, text = split_summary(whole) or ("", whole)
         return CompactionSummary(text, prefix)
     role = text_of(raw.get("role"))
-    if role not in set(Role):
+    if role not in _ROLES:
         return OtherItem("message", json_of(sent_form(raw)), "\n".join(texts_of(content)))
     harness = role == Role.DEVELOPER or (role == Role.USER and is_contextual(raw))
     return Message(Role(role), _parts(content), harness, text_of(raw.get("phase")))

@@ -7,10 +7,13 @@ general way, and so is everything else. Faults in fields that nobody reads are n
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone; others are read in the general way."""
 _Number = Annotated[int, msgspec.Meta(gt=-(1 << 53), lt=1 << 53)]
 Number: TypeAlias = _Number | None
 """A whole number that can be a count (see codex_items.int_of)."""
@@ -71,7 +74,7 @@ NO_METADATA = _Metadata()
 class ItemLine(msgspec.Struct, frozen=True, gc=False, tag="response_item"):
     """An item of the history."""
 
-    timestamp: str
+    timestamp: Moment
     payload: Thought | Call | Output
     metadata: _Metadata = NO_METADATA
     ordinal: int | None = None
@@ -117,7 +120,7 @@ class Done(msgspec.Struct, frozen=True, gc=False, tag="item_completed"):
 class EventLine(msgspec.Struct, frozen=True, gc=False, tag="event_msg"):
     """A message for Codex's own screen."""
 
-    timestamp: str
+    timestamp: Moment
     payload: Count | Done
     ordinal: int | None = None
 
@@ -132,7 +135,7 @@ class UsageRecord(msgspec.Struct, frozen=True, gc=False):
 class UsageLine(msgspec.Struct, frozen=True, gc=False, tag="token_usage_record"):
     """A token_usage_record."""
 
-    timestamp: str
+    timestamp: Moment
     payload: UsageRecord
     ordinal: int | None = None
 

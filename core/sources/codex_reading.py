@@ -85,9 +85,9 @@ class Reading:
         """What is kept of the items of a compacted line; `recorded` says that it holds them."""
         return None if self.slimmer is None else self.slimmer.shortened(recorded=recorded)
 
-    def append(self, n: int, held: Held, note: str = "") -> None:
-        """An item enters the history."""
-        self.history.append(held)
+    def append(self, n: int, held: Held, note: str = "", *, said: bool = False) -> None:
+        """An item enters the history; `said` says that a user said it."""
+        self.history.append(held, said=said)
         if isinstance(held.item, FunctionCall):
             self.calls[held.item.call_id] = held.item.name
         if self.task is not None and not held.answer:

@@ -18,7 +18,7 @@ from ..compaction.policies.codex.estimate import text_tokens
 from ..compaction.policies.codex.history import USER_BUDGET, newest_within
 from ..compaction.policies.codex.truncation import truncated
 from ..context import EntryId
-from ..items import Item, Message
+from ..items import Item
 from .base import WireItem
 from .codex_items import (
     CALLS,
@@ -82,9 +82,9 @@ class WireHistory:
         """A task begins: a rollback of it undoes the compactions from here on."""
         self._task_epoch = self.compactions
 
-    def append(self, held: Held) -> None:
-        """A response_item."""
-        if isinstance(held.item, Message) and is_real_user(held.raw) and not held.answer:
+    def append(self, held: Held, *, said: bool) -> None:
+        """A response_item; `said` says that a user said it."""
+        if said and not held.answer:
             self._turns.append(_Turn(self._task_epoch, self.compactions, len(self.held)))
         self.held.append(held)
 

@@ -23,7 +23,17 @@ from ..compaction.policies.codex.estimate import (
     utf8_bytes,
 )
 from .base import WireItem
-from .codex_items import is_model_made, is_real_user, json_of, sent_form, text_of, texts_of, type_of
+from .codex_items import (
+    Stored,
+    is_model_made,
+    is_real_user,
+    json_of,
+    sent_form,
+    text_of,
+    texts_of,
+    type_of,
+    whole_wire,
+)
 from .cutting import length, size_in_bytes
 
 NEW_COMPACTION_RULE: Final = (0, 171)
@@ -42,6 +52,8 @@ def version_of(text: str) -> tuple[int, ...]:
 
 def estimate_item(raw: WireItem, version: tuple[int, ...] = NEW_COMPACTION_RULE) -> int:
     """Tokens of one history item."""
+    if isinstance(raw, Stored) and raw.sealed:
+        return tokens_of_bytes(sealed_size(raw.sealed))
     return tokens_of_bytes(_bytes(raw, version))
 
 
@@ -58,13 +70,14 @@ def unreported(history: Sequence[WireItem], version: tuple[int, ...] = NEW_COMPA
         history,
         made=is_model_made,
         said=is_real_user,
-        thought=lambda raw: type_of(raw) == "reasoning",
+        thought=lambda raw: raw.get("type") == "reasoning",
         weight=lambda raw: estimate_item(raw, version),
     )
 
 
 def _bytes(raw: WireItem, version: tuple[int, ...]) -> int:
     kind = type_of(raw)
+    raw = whole_wire(raw)
     match kind:
         case "message":
             return _content(raw.get("content"))

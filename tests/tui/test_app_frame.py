@@ -20,8 +20,10 @@ from thresher.tui.model import ConsoleModel
 from thresher.tui.opening import Opened
 from thresher.tui.screens.ask import AskScreen
 from thresher.tui.screens.console import ConsoleScreen
+from thresher.tui.screens.diff import positions_screen
 from thresher.tui.screens.error import ErrorScreen
 from thresher.tui.screens.help import HelpScreen
+from thresher.tui.screens.listing import MarkList
 from thresher.tui.screens.picker import PickerScreen
 from thresher.tui.screens.text import TextScreen
 from thresher.tui.spans import Tone
@@ -425,7 +427,11 @@ def test_the_first_paint_loads_no_model_client_no_tokenizer_and_no_agent() -> No
 
 PLACES_ON_SCREEN = {
     "console": (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
-    "detail": (Where.APP, Where.CONSOLE, Where.ROWS),
+    "detail": (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
+    "find line": (Where.FIND,),
+    "context": (Where.CONTEXT, Where.ROWS, Where.LIST),
+    "before and after": (Where.DIFF, Where.ROWS, Where.LIST),
+    "bookmarks": (Where.MODAL, Where.MARKS, Where.ROWS, Where.LIST),
     "sessions": (Where.APP, Where.PICKER, Where.ROWS),
     "full text": (Where.READER, Where.ROWS),
     "error": (Where.READER, Where.ROWS),
@@ -444,6 +450,14 @@ async def test_every_key_of_the_table_is_active_in_its_place(place: str) -> None
                 app.screen.query_one(Timeline).focus()
             case "detail":
                 app.screen.query_one(Detail).focus()
+            case "find line":
+                await app.screen.run_action("find")
+            case "context":
+                await app.screen.run_action("context")
+            case "before and after":
+                app.push_screen(positions_screen(History(), 0, 0))
+            case "bookmarks":
+                app.push_screen(MarkList([]))
             case "sessions":
                 await app.action_sessions()
                 await shown(pilot, PickerScreen)

@@ -12,13 +12,19 @@ from thresher.tui.app import ThresherApp
 from thresher.tui.keys import KEYS, TOGETHER, Where
 from thresher.tui.screens.ask import AskScreen
 from thresher.tui.screens.console import ConsoleScreen
+from thresher.tui.screens.context import ContextScreen
+from thresher.tui.screens.diff import DiffScreen
 from thresher.tui.screens.error import ErrorScreen
 from thresher.tui.screens.help import HelpScreen
+from thresher.tui.screens.listing import MarkList
 from thresher.tui.screens.picker import PickerScreen
 from thresher.tui.screens.text import TextScreen
 from thresher.tui.widgets.approval import ApprovalBar
 from thresher.tui.widgets.detail import Detail
+from thresher.tui.widgets.find_bar import FindInput
+from thresher.tui.widgets.page import Page
 from thresher.tui.widgets.reader import Reader
+from thresher.tui.widgets.row_list import RowList
 from thresher.tui.widgets.session_list import SessionList, SessionRow
 from thresher.tui.widgets.timeline import Timeline
 
@@ -27,8 +33,12 @@ ROOT = Path(__file__).parents[2]
 PLACES: dict[Where, tuple[type, ...]] = {
     Where.APP: (ThresherApp,),
     Where.CONSOLE: (ConsoleScreen,),
-    Where.ROWS: (Timeline, Detail, Reader, SessionList),
-    Where.LIST: (Timeline,),
+    Where.ROWS: (Timeline, Detail, Reader, SessionList, RowList, Page),
+    Where.LIST: (Timeline, Detail, RowList, Page),
+    Where.FIND: (FindInput,),
+    Where.DIFF: (DiffScreen,),
+    Where.CONTEXT: (ContextScreen,),
+    Where.MARKS: (MarkList,),
     Where.PICKER: (PickerScreen,),
     Where.READER: (TextScreen, ErrorScreen),
     Where.APPROVAL: (ApprovalBar,),

@@ -83,15 +83,16 @@ async def test_the_summary_is_edited_before_it_is_applied(tmp_path: Path) -> Non
         await pilot.press("a")
         await rig.stopped(pilot, Point.EDIT)
         await pilot.press("e")
-        assert isinstance(rig.app.screen, WriteScreen)
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, WriteScreen))
         await pilot.press(*"Mind the cents. ", "escape")
-        assert isinstance(rig.app.screen, StopScreen)
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, StopScreen))
         assert rig.actor.proposal() is not None
         await pilot.press("e")
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, WriteScreen))
         area = rig.app.screen.query_one(TextArea)
         assert area.text == f"Mind the cents. {SUMMARY}"
         await pilot.press("ctrl+s")
-        await rig.until(pilot, lambda: (rig.actor.proposal() or screen_gone).told != "")
+        await rig.until(pilot, lambda: "edited" in getattr(rig.actor.proposal(), "told", ""))
         screen = await rig.stopped(pilot, Point.EDIT)
         assert "summary edited by the user" in texts(screen)
         assert "Mind the cents." in texts(screen)
@@ -101,20 +102,15 @@ async def test_the_summary_is_edited_before_it_is_applied(tmp_path: Path) -> Non
         await rig.app.action_quit()
 
 
-class _Gone:
-    told = ""
-
-
-screen_gone = _Gone()
-
-
 async def test_the_summary_is_written_by_hand_and_nothing_is_asked(tmp_path: Path) -> None:
     rig = turn(tmp_path, says("Done."))
     async with rig.app.run_test(size=(80, 24)) as pilot:
         await rig.console(pilot)
         rig.actor.send("Read the rules.")
         await rig.stopped(pilot, Point.SUMMARY)
-        await pilot.press("e", *"All by hand.", "ctrl+s")
+        await pilot.press("e")
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, WriteScreen))
+        await pilot.press(*"All by hand.", "ctrl+s")
         screen = await rig.stopped(pilot, Point.EDIT)
         assert "summary written by the user" in texts(screen)
         await pilot.press("a")
@@ -329,8 +325,9 @@ async def test_a_pin_in_the_timeline_is_shown_and_taken_back(tmp_path: Path) -> 
         rig.actor.send("Read the rules.")
         await rig.until(pilot, lambda: rig.opened is not None and rig.model.state.compactions == 1)
         await rig.idle(pilot)
-        at = next(n for n, r in enumerate(rig.model.state.rows) if r.text == "Read the rules."
-                  or (r.id and "Read the rules." in rig.model.state.known[r.id].item.text))  # fmt: skip
+        state = rig.model.state
+        said = next(id for id, x in state.known.items() if x.item.text == "Read the rules.")
+        at = next(n for n, row in enumerate(state.rows) if row.id == said)
         console.timeline.select(at)
         await pilot.press("tab", "p")
         await rig.until(pilot, lambda: "▣" in texts(console))
@@ -354,7 +351,9 @@ async def test_the_palette_switches_the_policy_on_record(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
-async def test_every_view_of_the_stop_fits_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_every_view_of_the_stop_fits_every_size(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     rig = turn(tmp_path)
     async with rig.app.run_test(size=size) as pilot:
         await rig.console(pilot)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar
 
+import msgspec
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,7 +18,7 @@ from textual.widgets import Footer
 
 from thresher.core.context import EntryId
 from thresher.core.errors import ThresherError
-from thresher.core.insight.inspect import Inspected, WireRow, inspect, wire_rows
+from thresher.core.insight.inspect import Inspected, Inspection, WireRow, inspect, wire_rows
 from thresher.core.text import cap_lines, clean_line
 
 from .. import figures
@@ -244,7 +245,7 @@ class ContextScreen(Screen[None]):
             return
         keep = self._selected_id
         self.by_size = not self.by_size
-        self._rows = self.inspection.biggest() if self.by_size else self.inspection.rows
+        self._rows = largest_first(self.inspection) if self.by_size else self.inspection.rows
         # The largest is what is wanted when it sorts by size.
         at = 0 if self.by_size else next(
             (n for n, row in enumerate(self._rows) if row.id == keep), 0)  # fmt: skip
@@ -289,6 +290,16 @@ class ContextScreen(Screen[None]):
     def action_close(self) -> None:
         """Back to the session."""
         self.dismiss()
+
+
+def largest_first(inspection: Inspection) -> list[Inspected]:
+    """The rows by size; what they come to together is reckoned in this order."""
+    upto = 0.0
+    rows = []
+    for row in inspection.biggest():
+        upto += row.share
+        rows.append(msgspec.structs.replace(row, cumulative=upto))
+    return rows
 
 
 def pretty(text: str) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.getters import query_one
 
+from thresher.core.text import ELLIPSIS
+
 from ..model import ConsoleModel
 from ..spans import Line, Tone, line_of, span
 from ..travel import Place

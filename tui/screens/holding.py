@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.getters import query_one
 
 from thresher.core.context import EntryId
+from thresher.core.events import DebuggerStopped
 from thresher.core.state import SessionState
 from thresher.core.views import Row, RowKind
 
@@ -16,6 +17,7 @@ from ..widgets.prompt import Prompt
 from ..widgets.stop_lines import bar_line
 from ..widgets.timeline_rows import run_of
 from .debugging import attempt, choose_breakpoints, confirm_restore, confirm_undo
+from .stop import StopScreen
 from .travel import TravelScreen
 
 CANNOT = "Only a session that thresher runs itself can be held and changed."
@@ -51,7 +53,8 @@ class HoldingScreen(TravelScreen):
     prompt = query_one(Prompt)
     stop_bar = query_one(StopBar)
 
-    _stopped = False
+    _seen_stop: DebuggerStopped | None = None
+    """The stop that the user has been shown, or has been told of over a half-written message."""
 
     @property
     def debug_actor(self) -> DebugActor | None:
@@ -62,13 +65,19 @@ class HoldingScreen(TravelScreen):
     def look_for_stop(self) -> None:
         """Show a stop that has just been reached. A half-written message is left alone: then the
         line above it says that the agent waits."""
-        actor = self.debug_actor
-        if actor is None:
+        stopped = self.model.history.state.stopped
+        if stopped is None or stopped is self._seen_stop:
             return
-        stopped = actor.proposal() is not None
-        reached, self._stopped = stopped and not self._stopped, stopped
-        if reached and self.is_current and not self.prompt.value:
-            self.action_stop()
+        actor = self.debug_actor
+        if actor is None or actor.proposal() is None:
+            return
+        screen = self.app.screen
+        if self.is_current:
+            self._seen_stop = stopped
+            if not self.prompt.value:
+                self.action_stop()
+        elif isinstance(screen, StopScreen) and not screen.leaving:
+            self._seen_stop = stopped
 
     def _actor(self) -> DebugActor | None:
         actor = self.debug_actor
@@ -78,8 +87,6 @@ class HoldingScreen(TravelScreen):
 
     def action_stop(self) -> None:
         """Look at the stop."""
-        from .stop import StopScreen
-
         actor = self._actor()
         if actor is None:
             return

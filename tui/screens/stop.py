@@ -93,6 +93,8 @@ class StopScreen(Screen[None]):
         self._pass = ""
         self._draft = ""
         self._filling = False
+        self.leaving = False
+        """It is about to close: what comes now is for whoever is below."""
 
     def compose(self) -> ComposeResult:
         """The head over the list of entries and the text of one."""
@@ -126,6 +128,8 @@ class StopScreen(Screen[None]):
 
     def tick(self) -> None:
         """Take the stop as it is now; close when the agent has gone on."""
+        if self.leaving:
+            return
         stop, state = self.actor.proposal(), self.model.history.state
         card = self._card
         if stop is None and (card is None or card.status not in _RUNNING):
@@ -167,6 +171,7 @@ class StopScreen(Screen[None]):
             self._tell(f"Compaction {card.ordinal} applied", f"{told}. {marks}".strip())
         elif card is not None:
             self._tell(f"Compaction {card.status}", card.reason)
+        self.leaving = True
         if self.is_current:
             self.dismiss()
         elif self.is_attached and self in self.app.screen_stack:
@@ -299,6 +304,7 @@ class StopScreen(Screen[None]):
         elif self.page.has_focus:
             self.set_focus(self.rows)
         else:
+            self.leaving = True
             self.dismiss()
 
     # -- decisions -------------------------------------------------------------------------------

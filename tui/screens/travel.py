@@ -59,7 +59,9 @@ class TravelScreen(Screen[None]):
         raise TypeError(f"{type(self).__name__} has no show_changed")
 
     def redraw(self) -> None:
-        """Show everything anew: another position, or figures that have been counted again."""
+        """Show everything anew: another position, figures that have been counted again, or more
+        of the session."""
+        self.insights.forget()
         self.show_changed(EVERYTHING)
 
     def say(self, text: str) -> None:
@@ -71,7 +73,7 @@ class TravelScreen(Screen[None]):
     @on(Detail.Incomplete)
     def _incomplete(self, message: Detail.Incomplete) -> None:
         row, insights = message.row, self.insights
-        if insights.short:
+        if insights.short and self.model.indexed() is None:
             insights.fetch(row)
             self.detail.again()
             return
@@ -231,7 +233,7 @@ class TravelScreen(Screen[None]):
             self.redraw()
         at = row_of(model.state, place)
         if at is not None:
-            timeline.select(at, follow=False)
+            timeline.select(at, follow=False, centre=True)
 
     def remember(self) -> None:
         """Backspace leads back to here."""

@@ -68,10 +68,10 @@ class Detail(Page):
         self.show_row(self._state, self._row)
 
     def _show_line(self, line: int) -> None:
-        """Bring a line into view; the beginning stays in view where it can."""
+        """Bring a line into view, low: what stands above it says what became of it."""
         height = max(1, self.scrollable_content_region.height)
         self.scroll_to(
-            y=0 if line < height else line - height // 2,
+            y=max(0, line - height + 3),
             animate=False, force=True, immediate=True,
         )  # fmt: skip
 

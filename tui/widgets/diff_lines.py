@@ -16,7 +16,7 @@ from thresher.core.tokens import Basis
 
 from .. import figures
 from ..spans import Line, Tone, clip, column, line_of, pad, span, spread, width, wrap
-from .pieces import condensed, toned, wrap_spans
+from .pieces import apart, condensed, toned, wrap_spans
 
 SIDE_BY_SIDE = 112
 """From this width on the two contexts stand beside one another."""
@@ -68,13 +68,9 @@ def row_line(state: SessionState, diff: Diff, row: DiffRow, cells: int) -> Line:
     before, after = diff.entries(row)
     entry = after or before
     assert entry is not None  # a row has at least one side
-    name = str(entry.id)
-    if before is not None and after is not None and before.id != after.id:
-        name = f"{before.id}→{after.id}"
     left: Line = [
         span(f"{glyph} ", tone),
-        column(name, 2 * ID if "→" in name else ID + 1, Tone.FAINT),
-        span(" " if "→" in name else ""),
+        column(str((before or entry).id), ID + 1, Tone.FAINT),
         column(diff.role(row), ROLE + 1, Tone.MUTED),
         span(subject_of(state, entry.item, cells), _body(row.kind)),
     ]
@@ -106,12 +102,10 @@ def preview_lines(diff: Diff, row: DiffRow, cells: int) -> list[Line]:
     if row.kind is not RowKind.REWRITTEN:
         entry = after or before
         text = cap_lines(diff.text(entry.item), PREVIEW, 0, 4 * cells) if entry is not None else ""
-        tone = Tone.REMOVED if row.kind is RowKind.REMOVED else Tone.PLAIN
-        tone = Tone.PLAIN if tone is Tone.REMOVED else tone
-        return [[span(line, tone)] for line in wrap(text, cells)][:PREVIEW] or [
+        return [[span(line)] for line in wrap(text, cells)][:PREVIEW] or [
             [span("empty", Tone.FAINT)]
         ]
-    pieces = condensed(diff.pieces(row))
+    pieces = condensed(apart(diff.pieces(row)))
     if cells < SIDE_BY_SIDE:
         return wrap_spans(toned(pieces), cells, PREVIEW)
     half = (cells - len(BETWEEN)) // 2

@@ -14,11 +14,27 @@ from ..spans import Line, Span, Tone
 
 AROUND = 120
 """Characters of equal text that stay beside a change."""
+LIKE = 0.4
+"""The share of the shorter text that both must have to be shown as one."""
 PIECE = 2_000
 """Characters of a piece that is only on one side."""
 
 _TONES = {Side.BOTH: Tone.MUTED, Side.OLD: Tone.REMOVED, Side.NEW: Tone.INSERTED}
 _WORD = re.compile(r" +|[^ ]+")
+
+
+def apart(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """The pieces, or the old text over the new one where they have next to nothing in common:
+    a placeholder is not the output in other words."""
+    both, old, new = (
+        sum(len(piece.text) for piece in pieces if piece.side is side)
+        for side in (Side.BOTH, Side.OLD, Side.NEW)
+    )
+    if not old or not new or both >= LIKE * (both + min(old, new)):
+        return pieces
+    before = "".join(piece.text for piece in pieces if piece.side is not Side.NEW)
+    after = "".join(piece.text for piece in pieces if piece.side is not Side.OLD)
+    return (Piece(Side.OLD, before), Piece(Side.NEW, after))
 
 
 def condensed(pieces: Sequence[Piece]) -> list[Piece]:
@@ -38,7 +54,6 @@ def condensed(pieces: Sequence[Piece]) -> list[Piece]:
             if len(text) > head + tail + 20:
                 end = text[len(text) - tail :] if tail else ""
                 text = f"{text[:head]} {ELLIPSIS} {end}".strip(" ")
-                text = text if at else f"{text}"
         found.append(Piece(piece.side, text))
     return found
 

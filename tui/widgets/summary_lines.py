@@ -10,7 +10,8 @@ from ..spans import Line, Span, Tone, clip, cut, pad, span, spread
 from .diff_lines import BETWEEN, SIDE_BY_SIDE
 from .pieces import toned, wrap_spans
 
-AGE = 12
+AGE = 14
+"""Cells for the age of a fact, with the gap before it."""
 _SIGNS = {
     FactKind.KEPT: ("=", Tone.KEPT),
     FactKind.REWORDED: ("~", Tone.REWRITTEN),
@@ -68,7 +69,7 @@ def _section(section: SectionRow, cells: int, *, wide: bool) -> list[Line]:
 
 def _fact(fact: FactRow, cells: int) -> list[Line]:
     glyph, tone = _SIGNS[fact.kind]
-    body = wrap_spans(_words(fact), cells - 2 - AGE - 1)
+    body = wrap_spans(_words(fact), cells - 2 - AGE)
     lines: list[Line] = []
     for at, line in enumerate(body):
         left: Line = [span(f"{glyph} " if not at else "  ", tone), *line]
@@ -85,7 +86,7 @@ def _fact_wide(fact: FactRow, cells: int) -> list[Line]:
     if fact.kind is not FactKind.ADDED:
         old = wrap_spans(toned(pieces, Side.OLD), half - 2)
     if fact.kind is not FactKind.VANISHED:
-        new = wrap_spans(toned(pieces, Side.NEW), half - 2 - AGE - 1)
+        new = wrap_spans(toned(pieces, Side.NEW), half - 2 - AGE)
     lines: list[Line] = []
     for at in range(max(len(old), len(new))):
         sign: Span = span(f"{glyph} " if not at else "  ", tone)

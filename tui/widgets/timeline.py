@@ -292,8 +292,9 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
 
     # -- moving ----------------------------------------------------------------------------------
 
-    def select(self, index: int, *, follow: bool | None = None) -> None:
-        """Select a row and bring it into view; the last one enters follow mode."""
+    def select(self, index: int, *, follow: bool | None = None, centre: bool = False) -> None:
+        """Select a row and bring it into view, with `centre` away from the edges; the last one
+        enters follow mode."""
         last = len(self._state.rows) - 1
         index = max(0, min(index, last))
         self._cursor = index
@@ -302,7 +303,7 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             self._sync()
         else:
             self._seen = max(self._seen, self._last_visible() + 1)
-            self._into_view()
+            self._into_view(centre)
         self.refresh()
         self.post_message(self.Moved())
         self.post_message(self.Selected())
@@ -328,10 +329,15 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             return -1
         return min(self._heights.find(line)[0], len(self._state.rows) - 1)
 
-    def _into_view(self) -> None:
+    def _into_view(self, centre: bool = False) -> None:
         if not self._state.rows:
             return
         top = self._heights.top(self.cursor)
+        at = self.scroll_offset.y
+        if centre and not at <= top < at + self._page - 1:
+            self.scroll_to(
+                y=max(0, top - self._page // 2), animate=False, force=True, immediate=True
+            )
         region = Region(0, top, self._width, min(self._heights.height(self.cursor), self._page))
         self.scroll_to_region(region, animate=False, force=True, immediate=True)
 

@@ -214,7 +214,7 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.COMPACTION, palette="Close the breaker",
     ),
     Key(
-        "console.breakpoints", "B", "breakpoints", "Breakpoints", "Set and clear breakpoints",
+        "console.breakpoints", "B", "breakpoints", "Break", "Set and clear breakpoints",
         Where.CONSOLE, Group.DEBUG, footer=True, palette="Breakpoints...",
     ),
     Key(

@@ -86,6 +86,7 @@ class CountInfo(msgspec.Struct, frozen=True, gc=False):
     last_token_usage: UsageFigures | None = None
     total_token_usage: UsageFigures | None = None
     model_context_window: Number = None
+    last_usage_includes_reasoning: bool | None = None
 
 
 class Count(msgspec.Struct, frozen=True, gc=False, tag="token_count"):

@@ -56,7 +56,7 @@ class Meter:
         info = dict_of(payload.get("info"))
         last = self._usage(info.get("last_token_usage"))
         total = usage_of(info.get("total_token_usage"))
-        self.counted(n, info, last, total, int_of(info.get("model_context_window")))
+        self.counted(n, _comparable(info), last, total, int_of(info.get("model_context_window")))
 
     def known_response(self, n: int, told: UsageRecord) -> None:
         """A token_usage_record in its own form."""
@@ -163,6 +163,14 @@ class Meter:
                 f"its rule as known here gives {expected:,}"
             )
             self._r.out.add(n, e.Note(kind="estimate", text=text))
+
+
+def _comparable(info: dict[str, Any]) -> object:
+    """The figures in the form in which they are compared with those of the count before."""
+    try:
+        return msgspec.convert(info, CountInfo)
+    except msgspec.ValidationError:
+        return info
 
 
 def usage_of(value: object) -> Usage | None:

@@ -18,7 +18,7 @@ from ..items import (
 from .base import WireItem
 from .bodies import FileBodies
 from .codex_cards import Shortened
-from .codex_items import METADATA, PAYLOAD_TYPES, Stored, dict_of, item_of, texts_of
+from .codex_items import METADATA, PAYLOAD_TYPES, Stored, dict_of, item_of, texts_of, type_of
 from .codex_lines import Call, Output, Thought, decode_known
 from .codex_replay import Held
 from .cutting import (
@@ -142,7 +142,7 @@ def bodies_of(path: Path) -> FileBodies:
 
 def cut_wire(raw: WireItem) -> None:
     """Cut the long texts of a wire item in place, and drop the metadata that nobody reads."""
-    if raw.get("type") in PAYLOAD_TYPES:
+    if type_of(raw) in PAYLOAD_TYPES:
         return
     said = raw.get("role") == "user"
     head, keep = (SAID_HEAD, SAID_KEEP) if said else (HEAD, KEEP)

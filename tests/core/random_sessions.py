@@ -303,6 +303,7 @@ def snapshot(state: SessionState) -> dict[str, object]:
     fields = {name: value for name, value in vars(state).items() if not name.startswith("_")}
     at = state.position
     fields["known"] = {id: entry for id, entry in state.known.items() if id.line <= at}
+    del fields["bodies"]  # where texts are read from, which says nothing of a position
     fields["costs"] = {id: state.cost(id) for id in fields["known"]}
     return fields | {
         "context": state.context.entries,

@@ -29,7 +29,7 @@ def records() -> list[e.Event]:
 
 
 def test_stop_pin_edit_the_summary_and_continue(terminal: Terminal) -> None:
-    terminal.wait_for("STOPPED before the summary of compaction 1", "Prices must")
+    terminal.wait_for("STOPPED before the summary of compaction 1")
     terminal.send("n")
     terminal.send("n")
     terminal.send("n")

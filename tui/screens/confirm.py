@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,17 +16,20 @@ from ..theme import key_words
 from ..widgets.lines import Lines
 from .dialog import Dialog
 
+Told = Callable[[int], list[Line]]
+"""Makes the lines for a width; their number is the same for every width."""
+
 
 class _Told(Lines):
-    """Ready-made lines."""
+    """The lines of a preview."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, told: Told) -> None:
         super().__init__()
-        self._told = lines
-        self.styles.height = len(lines)
+        self._told = told
+        self.styles.height = len(told(80))
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return [clip(line, width) for line in self._told]
+        return [clip(line, width) for line in self._told(width)]
 
 
 class ConfirmScreen(Dialog[bool]):
@@ -34,16 +37,16 @@ class ConfirmScreen(Dialog[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.CONFIRM)
 
-    def __init__(self, title: str, lines: Sequence[Line]) -> None:
+    def __init__(self, title: str, told: Told) -> None:
         super().__init__()
-        self._title, self._lines = title, lines
+        self._title, self._told = title, told
 
     def compose(self) -> ComposeResult:
         """A title, what would happen, and how to say so."""
         yes, no = key_words(self.app, "confirm.yes"), key_words(self.app, "modal.close")
         with Vertical(classes="dialog"):
             yield PlainStatic(self._title, classes="dialog-title")
-            yield _Told(self._lines)
+            yield _Told(self._told)
             yield PlainStatic(f"{yes} does it, {no} leaves everything as it is.", classes="hint")
 
     def action_yes(self) -> None:

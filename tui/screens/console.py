@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
-from textual.widgets import Footer
 
 from thresher.core.state import Changed, Status
 from thresher.core.text import clean_line
@@ -27,6 +26,7 @@ from ..widgets.chart import TokenChart
 from ..widgets.detail import Detail
 from ..widgets.divider import Divider
 from ..widgets.find_bar import FindBar
+from ..widgets.footer import KeyFooter
 from ..widgets.header import SessionHeader
 from ..widgets.meter import ContextMeter
 from ..widgets.prompt import Prompt
@@ -93,7 +93,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         yield ApprovalBar()
         yield FindBar()
         yield Prompt()
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show what there is, then look for more about 12 times a second."""

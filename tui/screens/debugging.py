@@ -252,7 +252,8 @@ def _confirm(
                 markup=False,
             )
 
-    cells = min(84, int(node.size.width * 0.96)) - 7
-    lines = preview_lines(model.history.state, found, cells)
     title = title or f"undo compaction {found.undone}"
-    node.app.push_screen(ConfirmScreen(title, lines), answered)
+    state = model.history.state
+    node.app.push_screen(
+        ConfirmScreen(title, lambda cells: preview_lines(state, found, cells)), answered
+    )

@@ -15,7 +15,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from thresher.core.debug import stop as held
 from thresher.core.debug.stop import Fate, Point, Stop
@@ -28,6 +27,7 @@ from ..keys import Where, bindings
 from ..model import ConsoleModel, DebugActor
 from ..spans import Line, Tone, span
 from ..theme import key_words
+from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.page import Page
 from ..widgets.row_list import RowList
@@ -106,7 +106,7 @@ class StopScreen(Screen[None]):
             with Vertical(id="stop-text"):
                 yield Title("entry", id="stop-text-title")
                 yield Page()
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show the stop, and look for a new one about 12 times a second."""

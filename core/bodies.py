@@ -27,6 +27,16 @@ class NoBodies:
         return item
 
 
+def whole_of(item: Item, bodies: Bodies) -> Item:
+    """The whole of an item; what is held of it, where the rest cannot be had."""
+    if item.body is None:
+        return item
+    try:
+        return bodies.whole(item)
+    except ThresherError:
+        return item
+
+
 def text_of(item: Item, bodies: Bodies) -> str:
     """The whole text of an item, for people: where it cannot be had, its head, and why."""
     if item.body is None:

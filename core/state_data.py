@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from . import events as e
-from .bodies import Bodies, NoBodies, text_of
+from .bodies import Bodies, NoBodies, text_of, whole_of
 from .context import Context, Entry, EntryId
 from .costs import CostTable, ItemCost, Sums, estimate_item
 from .debug.held import Held
@@ -199,6 +199,11 @@ class StateData:
     def stopped(self) -> e.DebuggerStopped | None:
         """Where the session stands still, or None while it does not."""
         return self.held.stopped
+
+    def whole(self, item: Item) -> Item:
+        """The whole of an item, which may be read from the session's file; what is held of it,
+        where the rest cannot be had."""
+        return whole_of(item, self.bodies)
 
     def text(self, item: Item) -> str:
         """The whole text of an item, for people; it may be read from the session's file."""

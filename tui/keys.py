@@ -341,6 +341,9 @@ KEYS: tuple[Key, ...] = (
         "reader.close", "escape,q", "close", "Close", "Close the text", Where.READER, Group.VIEW,
         footer=True,
     ),
+    Key(
+        "reader.page", "space", "page", "Page down", "One page down", Where.READER, Group.MOVE,
+    ),
     Key("modal.close", "escape", "close", "Close", "Close the dialog", Where.MODAL, Group.APP),
     Key(
         "help.close", "question_mark,f1,q", "close", "Close", "Close the help",

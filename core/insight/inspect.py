@@ -149,13 +149,16 @@ class Inspection:
 
     def duplicates(self) -> tuple[Duplicate, ...]:
         """What is there more than once, the most wasteful first."""
-        by_text: dict[str, list[Inspected]] = {}
+        by_text: dict[tuple[str, int, int], list[Inspected]] = {}
         by_file: dict[str, list[Inspected]] = {}
         reads = self._reads()
         for row, entry in zip(self.rows, self.state.context, strict=True):
             item = entry.item
             if isinstance(item, FunctionCallOutput) and len(item.output.strip()) >= SHORTEST:
-                by_text.setdefault(item.output, []).append(row)
+                # Of a long output only the head may be held; its check tells it from others.
+                body = item.body
+                key = (item.output, 0, 0) if body is None else (item.output, body.chars, body.check)
+                by_text.setdefault(key, []).append(row)
             for touch in reads.get(entry.id, ()):
                 if not touch.part:
                     by_file.setdefault(touch.path, []).append(row)
@@ -176,7 +179,7 @@ class Inspection:
         for entry in self._past():
             if not isinstance(entry.item, FunctionCall) or _failed(outputs.get(entry.item.call_id)):
                 continue
-            for touch in touches(entry.item, self.state.cwd):
+            for touch in touches(_call(self.state, entry.item), self.state.cwd):
                 if touch.access is Access.WRITE:
                     changed[touch.path] = (entry.id, item_title(self.state, entry.item))
         reads = self._reads()
@@ -200,7 +203,7 @@ class Inspection:
         for entry in self._past():
             match entry.item:
                 case FunctionCall(call_id=call_id):
-                    known = touches(entry.item, self.state.cwd)
+                    known = touches(_call(self.state, entry.item), self.state.cwd)
                     calls[call_id] = tuple(t for t in known if t.access is Access.READ)
                 case FunctionCallOutput(call_id=call_id) if calls.get(call_id):
                     # A placeholder in place of the output is no reading any more.
@@ -228,6 +231,12 @@ def wire_rows(messages: Iterable[Mapping[str, Any]]) -> tuple[WireRow, ...]:
         role = str(message.get("role") or message.get("type") or "")
         rows.append(WireRow(at, role, len(text), text.decode()))
     return tuple(rows)
+
+
+def _call(state: SessionState, call: FunctionCall) -> FunctionCall:
+    """The call with all of its arguments."""
+    whole = state.whole(call)
+    return whole if isinstance(whole, FunctionCall) else call
 
 
 def _duplicate(kind: Repeat, what: str, rows: Sequence[Inspected]) -> Duplicate:

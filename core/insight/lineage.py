@@ -14,7 +14,7 @@ import msgspec
 from .. import events as e
 from ..context import Context, EntryId
 from ..history import History
-from ..items import CompactionSummary, FunctionCallOutput
+from ..items import CompactionSummary, FunctionCallOutput, text_length
 from ..state import SessionState
 from ..views import Card, CardStatus, Fate
 from .naming import made_how
@@ -292,9 +292,9 @@ def _cap(
     if note is not None:
         return note[0], f"capped at entry: {note[1]}"
     found = finished.pop(item.call_id, None)
-    if found is not None and found[1].saved and found[1].size > len(item.output):
+    if found is not None and found[1].saved and found[1].size > text_length(item):
         line, event = found
-        kept = f"{len(item.output):,} of {event.size:,} characters"
+        kept = f"{text_length(item):,} of {event.size:,} characters"
         return line, f"capped at entry to {kept}; the whole text is in {event.saved}"
     if item.saved:
         return id.line, f"capped at entry; the whole text is in {item.saved}"

@@ -85,10 +85,22 @@ def compaction_edit(
     `message` is the text of the compacted line: the item that holds it is the summary.
     `shortened` makes the forms that are kept, where not everything is.
     """
-    items = [_item(raw, message) for raw in replacement]
-    if shortened is not None:
-        items = [shortened(items[at], raw, at) for at, raw in enumerate(replacement)]
     places = _matches(before, replacement)
+    items: list[Item] = []
+    kept: set[int] = set()
+    for n, (raw, at) in enumerate(zip(replacement, places, strict=True)):
+        same = at is not None and _same(before[at].raw, raw)
+        if at is not None and same:
+            # Nearly all of them are as they were.
+            item = before[at].item
+        else:
+            item = _item(raw, message)
+            item = item if shortened is None else shortened(item, raw, n)
+            # What is long was cut just now, as it had been before.
+            same = at is not None and shortened is not None and _same(before[at].raw, raw)
+        items.append(item)
+        if same:
+            kept.add(n)
     used = {at for at in places if at is not None}
     context = context_of(before)
     removed = context.span(each.id for at, each in enumerate(before) if at not in used)
@@ -105,7 +117,7 @@ def compaction_edit(
     for n, (raw, item, at) in enumerate(zip(replacement, items, places, strict=True)):
         if at is None:
             segments.append(Inserted(item, removed if n == speaker else ""))
-        elif _same(before[at].raw, raw):
+        elif n in kept:
             segments.append(Kept(before[at].id.bare, before[at].id.bare))
             raw = before[at].raw
         else:

@@ -303,7 +303,8 @@ class Translator:
         r, n = self.reading, line.number
         if isinstance(known, ItemLine):
             r.out.at = _instant(known.timestamp) or r.out.at
-            self._meter.settle()
+            if r.requests.doubtful is not None:
+                self._meter.settle()
             self._known_item(line, known)
         elif isinstance(known, UsageLine):
             r.out.at = _instant(known.timestamp) or r.out.at
@@ -323,12 +324,13 @@ class Translator:
             return
         took = item.duration
         seconds = 0.0 if took is None else took.secs + took.nanos / 1e9
-        size, ok = len(item.aggregated_output or ""), item.status != "failed"
+        ok, size = item.status != "failed", len(item.aggregated_output or "")
         self._ran(n, intern(item.id), seconds, item.exit_code, ok, size, done.started_at_ms)
 
     def _known_item(self, line: Line, known: ItemLine) -> None:
         r, n, payload = self.reading, line.number, known.payload
-        self._compactions.settle_answer(n)
+        if r.requests.answering is not None:
+            self._compactions.settle_answer(n)
         self._compactions.went_on()
         made = not isinstance(payload, Output)
         sent = r.requests.item(n, made, known.metadata.sampled_through_sequence, False)

@@ -83,11 +83,14 @@ async def _console(path: Path) -> dict[str, float]:
         await until(lambda: any(card.summary for card in model.history.state.cards))
         times["newest"] = time.perf_counter() - began
         await until(lambda: screen.timeline.cursor > 1)
-        pressed, keys = time.perf_counter(), ["up", "down"]
-        # The first key also loads what draws the detail of a row; that is not the reading's doing.
-        await press(app, screen, "up")
-        times["first"] = time.perf_counter() - pressed
-        keys.reverse()
+        keys = ["up", "down"]
+        # The first keys also load what draws the detail of a row: that is not the reading's doing.
+        for _ in range(4):
+            pressed = time.perf_counter()
+            await press(app, screen, keys[0])
+            times["first"] = max(times["first"], time.perf_counter() - pressed)
+            keys.reverse()
+            await asyncio.sleep(0.05)
         while model.indexed() is not None:
             pressed = time.perf_counter()
             await press(app, screen, keys[0])
@@ -177,7 +180,7 @@ def main() -> None:
             report("peak memory", screen["memory"])
             report("slowest key", screen["key"] * 1000)
             keys, first = screen["keys"], screen["first"] * 1000
-            print(f"{'keys pressed':<24}{keys:>8.0f}   (the very first: {first:.0f} ms)")
+            print(f"{'keys pressed':<24}{keys:>8.0f}   (first four, loading: {first:.0f} ms)")
         other = apart("viewer", path)
         if other is not None:
             print(f"{'compaction-viewer':<24}{other['seconds']:>8.2f} s{other['memory']:>8.0f} MB")

@@ -50,13 +50,15 @@ class Texts:
 
     def _line(self, n: int) -> str:
         r = self._random
+        if n % 600 == 0:
+            return f"        # déjà vu {n} — “{r.choice(_WORDS)}” 😀\n"
         match r.randrange(4):
             case 0:
                 a, b = r.choices(_WORDS, k=2)
                 return f"    def {a}_{b}(self, {a}: str) -> dict[str, int]:  # {n}\n"
             case 1:
                 a, b, c = r.choices(_WORDS, k=3)
-                return f'        return {{"{a}": {n}, "{b}": "{c} \\u00e9", \'{c}\': [1, 2]}}\n'
+                return f'        return {{"{a}": {n}, "{b}": "{c}", \'{c}\': [1, 2]}}\n'
             case 2:
                 return f"{r.randrange(999)}\tsrc/{r.choice(_WORDS)}/{r.choice(_WORDS)}.py:{n}\n"
             case _:

@@ -121,6 +121,7 @@ class Rig:
         await self.until(pilot, lambda: self.opened is not None)
         await self.until(pilot, shown)
         assert isinstance(self.app.screen, StopScreen)
+        assert [type(each) for each in self.app.screen_stack] == [ConsoleScreen, StopScreen]
         return self.app.screen
 
     async def idle(self, pilot: Pilot[None]) -> ConsoleScreen:

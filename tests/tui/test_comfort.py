@@ -23,7 +23,8 @@ from thresher.tui.screens.tour import STEPS, TourScreen
 from thresher.tui.spans import text_of
 from thresher.tui.theme import CONTRAST, CONTRAST_NAME, DARK_NAME, LIGHT_NAME, MONO, MONO_NAME, OURS
 from thresher.tui.widgets.divider import Divider
-from thresher.tui.widgets.meter import ContextMeter, legend_at
+from thresher.tui.widgets.meter import ContextMeter
+from thresher.tui.widgets.meter_lines import legend_at
 from thresher.tui.widgets.meter_tips import tip
 from thresher.tui.widgets.tiles import TIPS, tile_at, tiles_of
 

@@ -46,7 +46,8 @@ async def test_matches_are_counted_as_one_types_and_gone_through_by_n(tmp_path: 
         first = screen.timeline.row
         await pilot.press("n", "N")
         assert screen.timeline.row == first
-        assert first is not None and first.kind is RowKind.ASSISTANT
+        assert first is not None
+        assert first.kind is RowKind.ASSISTANT
 
 
 async def test_the_find_line_takes_the_place_of_the_input_line_and_gives_it_back() -> None:

@@ -11,6 +11,7 @@ from thresher.tui import keys
 from thresher.tui.app import ThresherApp
 from thresher.tui.keys import KEYS, TOGETHER, Where
 from thresher.tui.screens.ask import AskScreen
+from thresher.tui.screens.confirm import ConfirmScreen
 from thresher.tui.screens.console import ConsoleScreen
 from thresher.tui.screens.context import ContextScreen
 from thresher.tui.screens.diff import DiffScreen
@@ -18,7 +19,10 @@ from thresher.tui.screens.error import ErrorScreen
 from thresher.tui.screens.help import HelpScreen
 from thresher.tui.screens.listing import MarkList
 from thresher.tui.screens.picker import PickerScreen
+from thresher.tui.screens.stop import StopScreen
 from thresher.tui.screens.text import TextScreen
+from thresher.tui.screens.tour import TourScreen
+from thresher.tui.screens.write import WriteScreen
 from thresher.tui.widgets.approval import ApprovalBar
 from thresher.tui.widgets.detail import Detail
 from thresher.tui.widgets.find_bar import FindInput
@@ -44,6 +48,10 @@ PLACES: dict[Where, tuple[type, ...]] = {
     Where.APPROVAL: (ApprovalBar,),
     Where.MODAL: (AskScreen, HelpScreen),
     Where.HELP: (HelpScreen,),
+    Where.TOUR: (TourScreen,),
+    Where.STOP: (StopScreen,),
+    Where.WRITE: (WriteScreen,),
+    Where.CONFIRM: (ConfirmScreen,),
 }
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from thresher.core.state import SessionState
 from thresher.tui.outlook import outlook
 from thresher.tui.spans import Tone, text_of, width
-from thresher.tui.widgets.meter import (
+from thresher.tui.widgets.meter_lines import (
     bar_line,
     figure_line,
     legend_line,

@@ -36,11 +36,13 @@ def test_a_place_is_shown_by_its_row_by_the_call_of_an_output_and_by_a_card() ->
     outputs = [run for run in state.tools.values() if run.output is not None]
     run = outputs[0]
     at = row_of(state, Place(run.output.line, run.output))
-    assert at is not None and state.rows[at].call_id == run.call_id
+    assert at is not None
+    assert state.rows[at].call_id == run.call_id
     card = state.cards[1]
     for place in (Place(card.n), Place(card.n, card.inserted_ids[0])):
         at = row_of(state, place)
-        assert at is not None and state.rows[at].card == 1
+        assert at is not None
+        assert state.rows[at].card == 1
     assert row_of(state, Place(10**9, EntryId(10**9))) == len(state.rows) - 1
     assert row_of(History().state, Place(3)) is None
 
@@ -73,7 +75,8 @@ async def test_rounds_and_errors_are_stops_too() -> None:
 async def test_playing_goes_on_record_by_record_and_ends_live() -> None:
     async with console(build.long_session()) as (screen, pilot):
         await pilot.press("plus", "plus", "plus", "plus", "space")
-        assert screen.playing and screen.model.rewound
+        assert screen.playing
+        assert screen.model.rewound
         seen = set()
         while screen.model.rewound:
             seen.add(screen.model.position)
@@ -89,7 +92,8 @@ async def test_a_paused_view_is_the_one_that_a_rewind_gives() -> None:
             await pilot.pause()
         await pilot.press("space")
         position = screen.model.position
-        assert not screen.playing and position is not None
+        assert not screen.playing
+        assert position is not None
         assert screen.model.state.rows == screen.model.history.at(position).rows
         assert "‖ 64/s" in text_of(screen.banner)
 
@@ -105,7 +109,10 @@ async def test_a_click_on_the_track_goes_there() -> None:
 def test_every_sign_of_a_track_has_its_cell() -> None:
     track = Track(100, (50,), (80, 51), (20,))
     line = "".join(text for text, _ in track_line(track, 0, 50))
-    assert line[0] == "●" and line[25] == "▲" and line[40] == "!" and line[10] == "◆"
+    assert line[0] == "●"
+    assert line[25] == "▲"
+    assert line[40] == "!"
+    assert line[10] == "◆"
     assert len(line) == 50
     assert [position_of(cell, 100, 50) for cell in (0, 25, 49)] == [1, 51, 99]
     assert track_line(track, 0, 5) == []
@@ -116,14 +123,16 @@ async def test_a_step_of_a_life_leads_to_its_compaction_and_backspace_back() -> 
         await pilot.press("home", "down", "down", "down", "down")
         began = screen.timeline.cursor
         row = screen.timeline.row
-        assert row is not None and "absorbed" in text_of(screen.detail)
+        assert row is not None
+        assert "absorbed" in text_of(screen.detail)
         screen.detail.focus()
         await pilot.pause()
         while screen.detail.link is None or screen.detail.link.id is not None:
             await pilot.press("down")
         await pilot.press("enter")
         landed = screen.timeline.row
-        assert landed is not None and landed.kind is RowKind.COMPACTION
+        assert landed is not None
+        assert landed.kind is RowKind.COMPACTION
         assert "stands for" in lines_of(screen.detail)
         await pilot.press("backspace")
         assert screen.timeline.cursor == began
@@ -200,8 +209,11 @@ async def test_the_outline_leads_to_a_turn() -> None:
         await pilot.press("O")
         listing = await shown(pilot, ListScreen)
         told = text_of(listing.rows)
-        assert "phase 1" in told and "until compaction 1" in told
+        assert "phase 1" in told
+        assert "until compaction 1" in told
         await pilot.press("home", "down", "down", "enter")
         await shown(pilot, ConsoleScreen)
         row = screen.timeline.row
-        assert row is not None and row.kind is RowKind.TURN and row.number == 1
+        assert row is not None
+        assert row.kind is RowKind.TURN
+        assert row.number == 1

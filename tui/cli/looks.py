@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ..keys import KEYS, shown
 from ..spans import Tone
 from . import output
 from .tables import Column, table
@@ -33,6 +32,7 @@ def keys(*, json: Json = False) -> int:
     from thresher.core import config
 
     from ..keymap import checked, effective
+    from ..keys import KEYS, shown
 
     settings = config.load()
     rows = effective(checked(settings.keymap, settings.source))

@@ -20,6 +20,7 @@ from ..model import ConsoleModel
 from ..outlook import outlook
 from ..remembered import SPLIT_LEAST, SPLIT_MOST, Remembered
 from ..spans import Line, Tone, span
+from ..theme import key_words
 from ..widgets.approval import ApprovalBar
 from ..widgets.banner import RewoundBanner
 from ..widgets.chart import TokenChart
@@ -209,7 +210,10 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
             at = f"{timeline.cursor + 1:,} of {len(timeline.state.rows):,}"
             remark = [span(at, Tone.MUTED)]
         self.query_one("#timeline-title", Title).set(remark=remark, active=timeline.has_focus)
-        self.query_one("#detail-title", Title).set(active=self.detail.has_focus)
+        links = self.detail.has_focus and self.detail.link is not None
+        back = f"{key_words(self.app, 'console.go_back')} comes back"
+        hint: Line = [span(f"Enter follows   {back}", Tone.FAINT)] if links else []
+        self.query_one("#detail-title", Title).set(remark=hint, active=self.detail.has_focus)
 
     # -- opening and folding ---------------------------------------------------------------------
 

@@ -166,9 +166,7 @@ class ContextScreen(Screen[None]):
             size = sum(row.bytes for row in self.wire)
             odd = [span(f"wire form, {figures.count(len(self.wire), 'message')}, {size:,} bytes",
                         Tone.ACCENT)]  # fmt: skip
-        self._head.tell(
-            [spread(left, [span(told, Tone.MUTED)], cells), *bar, odd, [], heading]
-        )
+        self._head.tell([spread(left, [span(told, Tone.MUTED)], cells), *bar, odd, [], heading])
 
     def _draw_text(self) -> None:
         cells, at = self._page.cells, self._list.cursor

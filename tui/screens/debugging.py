@@ -24,7 +24,7 @@ from .. import figures
 from ..model import ConsoleModel, DebugActor
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, cut, line_of, span, spread
-from ..widgets.meter import expected, scale_of
+from ..widgets.meter_lines import expected, scale_of
 from ..widgets.row_list import RowList
 from .confirm import ConfirmScreen
 from .dialog import Dialog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -46,8 +47,8 @@ from ..widgets.row_list import RowList
 from ..widgets.summary_lines import summary_counts, summary_diff_lines
 from ..widgets.title import Title
 
-COUNTED_AT_ONCE = 200
-"""Rows whose tokens are counted between two frames."""
+COUNTING_SECONDS = 0.006
+"""For how long tokens are counted between two frames."""
 
 
 class DiffHead(Lines):
@@ -118,7 +119,7 @@ class DiffScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Show at once; tokens are counted between frames."""
-        self.set_interval(1 / 30, self._count)
+        self.set_interval(1 / 60, self._count)
         self.call_after_refresh(self._fresh)
         self._rows.focus()
 
@@ -210,9 +211,10 @@ class DiffScreen(Screen[None]):
         if self._totals is not None:
             return
         rows = self.diff.rows
-        for row in rows[self._counted_rows : self._counted_rows + COUNTED_AT_ONCE]:
-            self.diff.tokens(row)
-        self._counted_rows += COUNTED_AT_ONCE
+        until = time.perf_counter() + COUNTING_SECONDS
+        while self._counted_rows < len(rows) and time.perf_counter() < until:
+            self.diff.tokens(rows[self._counted_rows])
+            self._counted_rows += 1
         if self._counted_rows >= len(rows):
             self._totals = self.diff.totals()
             self._draw_head()

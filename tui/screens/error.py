@@ -54,6 +54,10 @@ class ErrorScreen(Screen[None]):
         """The end of a traceback says the most."""
         self.call_after_refresh(self._reader.scroll_end, animate=False)
 
+    def action_page(self) -> None:
+        """One page down, as pagers do."""
+        self.query_one(Reader).action_page_down()
+
     def action_close(self) -> None:
         """Back to the screen that was there."""
         self.dismiss()

@@ -137,6 +137,7 @@ class FindingScreen(TravelScreen):
         before, word, after = snippet(text, self._query, min(SNIPPET, cells))
         return [
             *name,
+            span("" if text.startswith(before + word) else ELLIPSIS, Tone.FAINT),
             span(line_of(before, cells), Tone.MUTED),
             span(line_of(word, cells), Tone.FOUND),
             span(line_of(after, cells), Tone.MUTED),

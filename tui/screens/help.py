@@ -24,6 +24,7 @@ from .dialog import Dialog
 _KEYS = 18
 _TWO_COLUMNS = 84
 _GAP = 4
+_SHARED = (Where.ROWS, Where.LIST, Where.APP)
 
 SIGNS: tuple[tuple[str, Tone, str], ...] = (
     ("-", Tone.REMOVED, "removed: the model does not see it any more"),
@@ -56,7 +57,11 @@ def places_of(screen: Screen[object]) -> list[Where]:
 def key_lines(width: int, places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[list[Line]]:
     """One block of lines for every group of keys."""
     blocks: list[list[Line]] = []
-    for group, rows in grouped(places, table):
+    # What only this screen can do comes before what every list can.
+    groups = sorted(
+        grouped(places, table), key=lambda each: all(k.where in _SHARED for k in each[1])
+    )
+    for group, rows in groups:
         block: list[Line] = [[span(group.value, Tone.ACCENT)]]
         for key in rows:
             names = column(shown_keys(key), _KEYS, Tone.STRONG)

@@ -72,7 +72,7 @@ class HoldingScreen(TravelScreen):
         if actor is None or actor.proposal() is None:
             return
         screen = self.app.screen
-        if self.is_current:
+        if self.is_active:
             self._seen_stop = stopped
             if not self.prompt.value:
                 self.action_stop()

@@ -172,7 +172,7 @@ class StopScreen(Screen[None]):
         elif card is not None:
             self._tell(f"Compaction {card.status}", card.reason)
         self.leaving = True
-        if self.is_current:
+        if self.is_active:
             self.dismiss()
         elif self.is_attached and self in self.app.screen_stack:
             # A dialog over it is about what is no longer there.

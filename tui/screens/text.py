@@ -49,6 +49,10 @@ class TextScreen(Screen[None]):
         yield self._reader
         yield Footer(show_command_palette=False)
 
+    def action_page(self) -> None:
+        """One page down, as pagers do."""
+        self.query_one(Reader).action_page_down()
+
     def action_close(self) -> None:
         """Back to where it was opened."""
         self.dismiss()

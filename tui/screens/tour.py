@@ -55,9 +55,9 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "Stop before it is gone",
-        "In the timeline (<app.focus> goes there) <console.breakpoints> sets a breakpoint: the agent"
-        " then stops before a compaction and shows what would be removed. <stop.pin> pins what "
-        "must survive, <stop.edit> changes the summary, <stop.apply> applies it.\n"
+        "In the timeline (<app.focus> goes there) <console.breakpoints> sets a breakpoint: the "
+        "agent then stops before a compaction and shows what would be removed. <stop.pin> pins "
+        "what must survive, <stop.edit> changes the summary, <stop.apply> applies it.\n"
         "<console.undo> takes the last compaction back.",
         ("SessionHeader", "#timeline-pane"),
         "top",

@@ -13,7 +13,7 @@ from thresher.core.tokens import Basis
 from .. import figures
 from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
 
-AT, ID, ROLE, TOKENS, SHARE, MARK = 6, 8, 10, 10, 7, 7
+AT, ID, ROLE, TOKENS, SHARE, MARK = 6, 8, 10, 10, 7, 9
 
 _FILL: dict[str, Tone] = {
     Kind.SYSTEM.value: Tone.FILL_SYSTEM,
@@ -150,7 +150,7 @@ def odd_marks(
     for old in stale:
         marks[old.read] = f"{marks[old.read]} stale" if old.read in marks else "stale"
     here = {row.id for row in inspection.rows}
-    return {id: mark[: MARK - 1] for id, mark in marks.items() if id in here}
+    return {id: mark for id, mark in marks.items() if id in here}
 
 
 def odd_lines(

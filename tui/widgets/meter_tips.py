@@ -9,7 +9,7 @@ from thresher.core.state import SessionState
 
 from ..figures import count, mark, percent, scope, with_basis
 from ..spans import cut
-from .meter import PARTS, expected, scale_of, shares
+from .meter_lines import PARTS, expected, scale_of, shares
 
 MEANINGS = {
     "system": "the instructions at the head of the context",
@@ -69,8 +69,8 @@ def part_tip(state: SessionState, name: str) -> str:
     value = sum(state.parts.get(kind, 0) for kind in kinds)
     limit, _ = scale_of(state)
     share = f", {percent(value, limit)} of the limit" if limit is not None else ""
-    entries = sum(1 for entry in state.context if entry.kind in kinds)
-    told = f"{mark(state.basis)}{value:,} tokens {state.basis} in {count(entries, 'entry', 'entries')}{share}"
+    entries = count(sum(1 for entry in state.context if entry.kind in kinds), "entry", "entries")
+    told = f"{mark(state.basis)}{value:,} tokens {state.basis} in {entries}{share}"
     return f"{name}: {told}. These are {MEANINGS[name]}"
 
 

@@ -23,7 +23,7 @@ from thresher.core.tokens import Basis
 
 from .. import figures
 from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, width, wrap
-from .meter import shares
+from .meter_lines import shares
 from .timeline_rows import PIN
 
 SIGNS: dict[Fate, tuple[str, Tone]] = {
@@ -153,7 +153,7 @@ def totals_line(stop: Stop, cells: int) -> Line:
         less = before.value - after.value
         sign = "-" if less >= 0 else "+"
         left.append(span(f"  {sign}{figures.percent(abs(less), before.value)}", Tone.MUTED))
-    if stop.point is Point.SUMMARY:
+    if stop.point is Point.SUMMARY and cells >= 100:
         left.append(span("  + the summary", Tone.MUTED))
     right: Line = []
     for sign, tone, number, name in (
@@ -289,7 +289,7 @@ def entry_lines(
 ) -> list[Line]:
     """All of an entry."""
     if line is None:
-        return [[span("Select an entry to read all of it here.", Tone.MUTED)]]
+        return _said("Select an entry to read all of it here.", cells)
     sign, tone = SIGNS[line.fate]
     fate = {Fate.REPLACEMENT: "inserted in place of the one above"}.get(
         line.fate, _FATES[line.fate]
@@ -321,7 +321,7 @@ _FATES = {
 def request_lines(pending: Pending | None, stop: Stop | None, cells: int) -> list[Line]:
     """The request for the summary as it would be sent."""
     if pending is None:
-        return [[span(_no_request(stop), Tone.MUTED)]]
+        return _said(_no_request(stop), cells)
     ask, measure = pending.ask, pending.situation.measure
     sizes = [measure.item(item) for item in ask.items]
     total = sum(sizes) + (measure.text(ask.instructions) if ask.instructions else 0)
@@ -372,19 +372,19 @@ def summary_lines(
 ) -> list[Line]:
     """The summary, or what can be done while there is none; `keys` ask for it and write one."""
     if stop is None:
-        head: Line = [span("The summary is being written.", Tone.MUTED)]
-        return [head, [], *text_lines(streamed, cells)] if streamed else [head]
+        head = _said("The summary is being written.", cells)
+        return [*head, [], *text_lines(streamed, cells)] if streamed else head
     if stop.pending is not None:
         ask, write = keys
         return [
             [span("It is not written yet.", Tone.STRONG)],
-            [span(f"{ask} ", Tone.ACCENT), span("asks for it; you see it before it is applied")],
-            [span(f"{write} ", Tone.ACCENT), span("writes it yourself, and nothing is asked")],
+            *_keyed(ask, "asks for it; you see it before it is applied", cells),
+            *_keyed(write, "writes it yourself, and nothing is asked", cells),
         ]
     edit = stop.proposal.edit if stop.proposal is not None else None
     summary = edit.summary if edit is not None else None
     if summary is None:
-        return [[span("This compaction writes no summary.", Tone.MUTED)]]
+        return _said("This compaction writes no summary.", cells)
     facts = [f"by {cut(summary.model, 40)}" if summary.model else "by the user"]
     if summary.usage is not None:
         facts.append(f"{summary.usage.output_tokens:,} tokens reported")
@@ -394,8 +394,20 @@ def summary_lines(
     if summary.note:
         found += [[span(line, Tone.THRESHOLD)] for line in wrap(clean(summary.note), cells)]
     if summary.encrypted and not summary.text:
-        return [*found, [], [span("The provider sealed it: it cannot be read.", Tone.MUTED)]]
+        return [*found, [], *_said("The provider sealed it: it cannot be read.", cells)]
     return [*found, [], *text_lines(summary.text, cells)]
+
+
+def _said(text: str, cells: int) -> list[Line]:
+    """A sentence of ours."""
+    return [[span(line, Tone.MUTED)] for line in wrap(text, cells)]
+
+
+def _keyed(key: str, does: str, cells: int) -> list[Line]:
+    """What a key does."""
+    first, *rest = wrap(does, max(8, cells - len(key) - 1))
+    indent = " " * (len(key) + 1)
+    return [[span(f"{key} ", Tone.ACCENT), span(first)], *([span(indent + more)] for more in rest)]
 
 
 def text_lines(text: str, cells: int) -> list[Line]:

@@ -25,9 +25,7 @@ def test_sessions_of_one_id_by_different_agents_are_kept_apart(tmp_path: Path) -
     assert len(bookmarks_of("thresher", "s1", folder=tmp_path)) == 0
 
 
-def test_a_hostile_id_names_no_path_outside_the_folder(
-    tmp_path: Path, hostile_text: str
-) -> None:
+def test_a_hostile_id_names_no_path_outside_the_folder(tmp_path: Path, hostile_text: str) -> None:
     folder = tmp_path / "marks"
     marks = bookmarks_of("../../x", f"../{hostile_text}", folder=folder)
     marks.set(1, hostile_text, 0.0)

@@ -34,26 +34,31 @@ class History:
     def append(self, record: e.Record) -> Changed:
         """Take one record into the live state, and keep it unless it is ephemeral."""
         changed = self.state.apply(record)
-        if record.n < 0:
-            return changed
-        records = self.records
-        records.append(record)
-        if len(records) >= self._next:
-            self._checkpoints.append((len(records), self.state.settled()))
-            if len(self._checkpoints) > MAX_CHECKPOINTS:
-                self._checkpoints = self._checkpoints[::2]
-                self._every *= 2
-            self._next = self._checkpoints[-1][0] + self._every
+        if record.n >= 0:
+            self.records.append(record)
+            if len(self.records) >= self._next:
+                self._keep_state()
         return changed
 
     def extend(self, records: Iterable[e.Record]) -> Changed:
         """Take several records; returns what they touched together."""
-        changed = 0
-        append = self.append
+        # The same as `append`, without a call for each; flags are joined as numbers, since joining
+        # them as flags takes as long as a simple record.
+        changed, apply, kept = 0, self.state.apply, self.records
         for record in records:
-            # As numbers: joining flags as flags takes as long as a simple record.
-            changed = int.__or__(changed, append(record))
+            changed = int.__or__(changed, apply(record))
+            if record.n >= 0:
+                kept.append(record)
+                if len(kept) >= self._next:
+                    self._keep_state()
         return Changed(changed)
+
+    def _keep_state(self) -> None:
+        self._checkpoints.append((len(self.records), self.state.settled()))
+        if len(self._checkpoints) > MAX_CHECKPOINTS:
+            self._checkpoints = self._checkpoints[::2]
+            self._every *= 2
+        self._next = self._checkpoints[-1][0] + self._every
 
     def become(self, other: History) -> None:
         """Take over what another one has: the same session, of which more was read meanwhile.

@@ -63,7 +63,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     path = tmp_path_factory.getbasetemp() / f"home-{next(_home_numbers)}"
     path.mkdir()
     monkeypatch.setenv("HOME", str(path))
-    for name in FOREIGN_HOMES:
+    # Tests that run side by side are told of a terminal of 80 columns that nobody has.
+    for name in (*FOREIGN_HOMES, "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     for kind in ("state", "config", "cache"):
         monkeypatch.setenv(f"THRESHER_{kind.upper()}_DIR", str(path / kind))

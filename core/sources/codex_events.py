@@ -78,14 +78,14 @@ class Translator:
     def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
         """Take several lines and give the records that are ready."""
         for line in lines:
-            self._take(line)
+            if line.known is not None and self._first is not None:
+                self._known(line, line.known)
+            else:
+                self._take(line)
         return self.reading.out.ready()
 
     def _take(self, line: Line) -> None:
         r = self.reading
-        if line.known is not None and self._first is not None:
-            self._known(line, line.known)
-            return
         if r.slimmer is not None:
             r.slimmer.begin(line)
         if line.value is not None:

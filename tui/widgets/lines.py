@@ -9,10 +9,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.color import Color
-from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ..plain import plain
 from ..spans import Line, Span, Tone, pad
 
 _PALETTE: dict[Tone, tuple[str, str]] = {
@@ -147,7 +147,12 @@ class Lines(Toned):
         told = self.tip_at(at.x, at.y) if at is not None else ""
         if told != self._tip:
             self._tip = told
-            self.tooltip = Content(told) if told else None
+            if told:
+                self.tooltip = None
+            if told:
+                self.tooltip = plain(told)
+            else:
+                self.tooltip = None
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget."""

@@ -17,6 +17,8 @@ from thresher.core.bodies import text_of
 from thresher.core.context import EntryId
 from thresher.core.errors import ThresherError
 from thresher.core.history import History
+from thresher.core.insight import find
+from thresher.core.insight.inspect import inspect
 from thresher.core.items import FunctionCallOutput, Item, text_length
 from thresher.core.ledger import item_tokens
 from thresher.core.sources import longlines
@@ -411,3 +413,27 @@ def test_entries_made_by_a_compaction_are_read_from_its_line(tmp_path: Path) -> 
         body = slim.state.known[id].item.body
         assert body is not None
         assert slim.state.bodies.whole(slim.state.known[id].item) == whole.state.known[id].item
+
+
+def test_search_finds_what_only_the_file_holds(tmp_path: Path) -> None:
+    text = f"{'beginning ' * 300} needle_in_the_middle {'end ' * 300}"
+    path = written(tmp_path / "rollout.jsonl", with_output(fixture("mid_turn"), text))
+    whole, slim = both(path)
+    for words in ("needle_in_the_middle", "beginning needle_in -nothing", "beginning -needle_in"):
+        query = find.parse(words)
+        assert find.Index(slim).find(query) == find.Index(whole).find(query)
+    assert find.Index(slim).find(find.parse("needle_in_the_middle"))
+
+
+def test_outputs_that_only_begin_alike_are_no_duplicates(tmp_path: Path) -> None:
+    lines = fixture("two_mid_turn")
+    outputs = [
+        line["payload"] for line in lines if line["payload"].get("type") == "function_call_output"
+    ]
+    for number, payload in enumerate(outputs):
+        payload["output"] = f"{'the same start ' * 100}{number // 2}"
+    whole, slim = both(written(tmp_path / "rollout.jsonl", lines))
+    for at in range(0, len(whole), 5):
+        assert [each.ids for each in inspect(slim.at(at)).duplicates()] == [
+            each.ids for each in inspect(whole.at(at)).duplicates()
+        ]

@@ -72,8 +72,7 @@ class Translator:
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
-        self._take(line)
-        return self.reading.out.ready()
+        return self.feed_all((line,))
 
     def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
         """Take several lines and give the records that are ready."""
@@ -90,9 +89,13 @@ class Translator:
             r.slimmer.begin(line)
         if line.value is not None:
             r.out.at = _seconds(line.value.get("timestamp")) or r.out.at
+        if isinstance(line.known, ItemLine | EventLine | UsageLine):
+            r.out.at = _instant(line.known.timestamp) or r.out.at
         if self._first is None:
             started = e.SessionStarted(session_id="", agent=AGENT, wire="responses")
             self._first = r.out.emit(line.number, started, hold=True)
+        if line.known is not None:
+            self._known(line, line.known)
         if line.fault:
             self._bad(line)
         if line.value is not None:

@@ -175,6 +175,16 @@ def test_lines_that_are_not_quite_as_usual_are_read_as_in_a_whole_reading(tmp_pa
     assert_same(whole, slim)
 
 
+def test_a_file_may_begin_with_blank_lines_and_an_item(tmp_path: Path) -> None:
+    lines = fixture("mid_turn")
+    call = next(line for line in lines if line["payload"].get("type") == "function_call")
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("\n\n" + "".join(f"{json.dumps(line)}\n" for line in [call, *lines]))
+    whole, slim = both(path)
+    assert_same(whole, slim)
+    assert len(slim.state.known) == len(whole.state.known)
+
+
 def test_bad_lines_are_named_in_a_slim_reading_too(tmp_path: Path) -> None:
     lines = [json.dumps(line).encode() for line in fixture("mid_turn")]
     lines[7:7] = [b'{"type": "response_item", "payload": {"type": "function_ca', b"\x00\x00", b"[]"]

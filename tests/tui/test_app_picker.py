@@ -108,7 +108,7 @@ async def test_the_keys_of_lists_work_in_the_list() -> None:
         screen = await settled(pilot)
         await pilot.press("tab")
         seen = []
-        for key in ("j", "k", "G", "g", "pagedown", "pageup", "end", "home", "space", "ctrl+b"):
+        for key in ("j", "k", "G", "g", "pagedown", "pageup", "end", "home", "ctrl+f", "ctrl+b"):
             await pilot.press(key)
             await pilot.pause()
             selected = screen.query_one(SessionList).selected

@@ -140,6 +140,15 @@ def test_bad_settings_of_the_screen_end_with_one_sentence(
     assert str(file) in ran.sentence
 
 
+def test_the_doctor_finds_a_key_that_cannot_be(home: Path, capsys: object) -> None:
+    file = home / "config" / "config.toml"
+    file.parent.mkdir()
+    file.write_text("[keys]\nconsole.follow = 'e'\n")
+    ran = run(capsys, "doctor", "--json")  # type: ignore[arg-type] # the fixture
+    assert ran.code == 1
+    assert "console.expand already" in ran.out
+
+
 async def test_footer_and_help_show_the_users_own_keys() -> None:
     app = app_over(keymap={"console.follow": "F", "console.diff": "f6"})
     async with app.run_test(size=(120, 40)) as pilot:

@@ -209,6 +209,7 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings", "file", str(path), Health.BAD, error.msg)
         return
     yield Finding("settings", "file", f"{path}{'' if path.is_file() else ', none'}")
+    yield from _looks(settings)
     model, source = settings.model, settings.source
     yield Finding("settings", "endpoint", f"{model.base_url} ({source('model.base_url')})")
     yield Finding("settings", "wire", model.wire_in_use.value)
@@ -219,6 +220,15 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings", "model", "not set", Health.NOTE, advice)
     yield _key(settings)
     yield _policy(settings)
+
+
+def _looks(settings: thresher.core.config.Settings) -> Iterator[Finding]:
+    from .looks import looks_of
+
+    try:
+        looks_of(settings)
+    except ThresherError as error:
+        yield Finding("settings", "screen", "not usable", Health.BAD, error.msg)
 
 
 def _model(settings: thresher.core.config.Settings) -> Iterator[Finding]:

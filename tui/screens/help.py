@@ -13,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.getters import query_one
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ..keys import KEYS, Key, Where, bindings, grouped, shown_keys
 from ..plain import PlainStatic
@@ -43,11 +44,13 @@ FIGURES: tuple[tuple[str, Tone, str], ...] = (
 
 
 def places_of(screen: Screen[object]) -> list[Where]:
-    """The places whose keys work on a screen, as it and its widgets bind them; and everywhere."""
+    """The places whose keys work on a screen, as it and its visible widgets bind them; and
+    everywhere."""
     where = {key.id: key.where for key in KEYS}
     bound = {
         where[binding.id]
         for node in (screen, *screen.query("*"))
+        if all(part.display for part in node.ancestors_with_self if isinstance(part, Widget))
         for binding in type(node).BINDINGS
         if isinstance(binding, Binding) and binding.id in where
     }

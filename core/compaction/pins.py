@@ -34,7 +34,7 @@ class Pinned(msgspec.Struct, frozen=True):
         if not self.saved:
             return ""
         many = "entry" if len(self.saved) == 1 else "entries"
-        more = f" and {len(self.along)} that belong to them" if self.along else ""
+        more = f", and {len(self.along)} of the same pairs" if self.along else ""
         return f"kept {len(self.saved)} pinned {many}{more}"
 
 

@@ -84,7 +84,7 @@ class _Reader:
             case e.ContextOverflowed(purpose=e.Purpose.TURN):
                 self._still(position + 1)
                 self._offer(Moment.OVERFLOW, position + 1, record.n)
-            case e.UsageReported(purpose=e.Purpose.TURN):
+            case e.UsageReported(purpose=e.Purpose.TURN, estimated=False):
                 self._still(position + 1)
             case e.TurnFinished():
                 self._offer(Moment.TURN_END, self._quiet, record.n)

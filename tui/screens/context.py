@@ -14,7 +14,6 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from thresher.core.context import EntryId
 from thresher.core.errors import ThresherError
@@ -36,6 +35,7 @@ from ..widgets.context_lines import (
     wire_heading,
     wire_line,
 )
+from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.page import Page
 from ..widgets.row_list import RowList
@@ -94,6 +94,7 @@ class ContextScreen(Screen[None]):
         self._duplicates = self.inspection.duplicates()
         self._stale = self.inspection.stale()
         self._marks = odd_marks(self.inspection, self._duplicates, self._stale)
+        self._pins = frozenset(self._state.pins)
         self._tiles = self.inspection.tiles()
         self._tile_places: list[tuple[int, int, EntryId]] = []
         self.by_size = False
@@ -112,7 +113,7 @@ class ContextScreen(Screen[None]):
             yield self._list
             yield self._title
             yield self._page
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Begin at the end, where a context grows."""
@@ -131,7 +132,8 @@ class ContextScreen(Screen[None]):
         self._draw()
 
     def _row_line(self, at: int, cells: int) -> Line:
-        return row_line(self._rows[at], self._marks, self.inspection.total.basis, cells)
+        row, basis = self._rows[at], self.inspection.total.basis
+        return row_line(row, self._marks, basis, cells, pinned=row.id in self._pins)
 
     def _wire_line(self, at: int, cells: int) -> Line:
         assert self.wire is not None  # else the rows would be drawn

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from thresher.core.history import History
 from thresher.core.insight.diff import (
@@ -41,6 +40,7 @@ from ..widgets.diff_lines import (
     preview_title,
     row_line,
 )
+from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.page import Page
 from ..widgets.row_list import RowList
@@ -115,7 +115,7 @@ class DiffScreen(Screen[None]):
             yield self._preview_title
             yield self._preview
         yield self._summary_page
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show at once; tokens are counted between frames."""

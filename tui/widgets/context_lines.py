@@ -12,6 +12,7 @@ from thresher.core.tokens import Basis
 
 from .. import figures
 from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
+from .timeline_rows import PIN
 
 AT, ID, ROLE, TOKENS, SHARE, MARK = 6, 8, 10, 10, 7, 9
 
@@ -76,12 +77,14 @@ def bar_lines(
     return [kinds, entries], places
 
 
-def row_line(row: Inspected, marks: Mapping[EntryId, str], basis: Basis, cells: int) -> Line:
-    """Place, id, role, tokens, shares, what is odd, and what it is."""
+def row_line(
+    row: Inspected, marks: Mapping[EntryId, str], basis: Basis, cells: int, *, pinned: bool = False
+) -> Line:
+    """Place, id, role, tokens, shares, what is odd, and what it is; a pin stands in the gap."""
     mark = marks.get(row.id, "")
     left: Line = [
         column(f"{row.at + 1:,}", AT, Tone.FAINT, right=True),
-        span("  "),
+        span(f"{PIN} " if pinned else "  ", Tone.ACCENT),
         column(str(row.id), ID, Tone.FAINT),
         column(row.role, ROLE, part_of(row.role)),
         column(f"{figures.mark(basis)}{row.tokens:,}", TOKENS, Tone.PLAIN, right=True),

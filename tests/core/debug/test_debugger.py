@@ -124,7 +124,7 @@ async def test_a_pinned_entry_stays_with_its_pair_in_this_and_in_every_later_com
     assert kept is not None
     assert kept.item == WORK[4]
     assert WORK[3] in desk.state.context.items
-    assert any("kept 1 pinned entry and 1 that belong" in m for m in desk.state.cards[-1].marks)
+    assert any("kept 1 pinned entry, and 1 of the same" in m for m in desk.state.cards[-1].marks)
     assert desk.replays()
 
 

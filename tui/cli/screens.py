@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from thresher.core.agent.loop import Agent, TurnOutcome
     from thresher.core.config import Settings
     from thresher.core.sessions.session import Session
+    from thresher.core.sources.base import Tail
 
     from ..app import ThresherApp
     from ..opening import Opened
@@ -88,12 +90,27 @@ def open_(
     ] = False,
 ) -> int:
     """Open any session, own or of another agent, and follow it while it grows."""
-    from ..opening import open_file, tail_of
+    path = located(file)
 
-    path = meant(located(file), session)
-    tail = tail_of(path, server or "", remote=remote)
-    _require_terminal(f"`thresher compactions {file}` prints its compactions")
-    return _show(lambda: open_file(path, tail=tail), settings_of({}))
+    def told_apart() -> tuple[Path, Tail]:
+        from ..opening import tail_of
+
+        one = meant(path, session)
+        return one, tail_of(one, server or "", remote=remote)
+
+    if no_terminal():
+        # What is wrong with the file is more worth knowing than that there is no terminal.
+        told_apart()
+        _require_terminal(f"`thresher compactions {file}` prints its compactions")
+
+    async def start() -> Opened:
+        # After the first paint: telling what a file is loads the readers of every format.
+        from ..opening import open_file
+
+        one, tail = told_apart()
+        return await open_file(one, tail=tail)
+
+    return _show(start, settings_of({}))
 
 
 def demo(

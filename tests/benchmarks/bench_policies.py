@@ -41,6 +41,7 @@ WINDOW = 100_000_000
 LINE = "    def total(self, rows: list[Row]) -> int:  # sums what {n} rows hold\n"
 
 POLICIES: Mapping[str, tuple[Moment, Mapping[str, Any]]] = {
+    "teaching": (Moment.AFTER_ROUND, {}),
     "harnessx": (Moment.BEFORE_REQUEST, {"threshold": 1}),
     "harnessx (reactive)": (Moment.OVERFLOW, {}),
     "claude-code": (Moment.BEFORE_REQUEST, {"micro_keep": 0, "micro_min_saving": 0}),
@@ -54,8 +55,11 @@ POLICIES: Mapping[str, tuple[Moment, Mapping[str, Any]]] = {
         {"auto": False, "prune": True, "prune_protect": 0, "prune_minimum": 0},
     ),
     "opencode-v2": (Moment.BEFORE_REQUEST, {"buffer": 0, "keep": 100}),
+    "maf-dotnet": (Moment.BEFORE_REQUEST, {}),
+    "maf-python": (Moment.BEFORE_REQUEST, {}),
 }
-"""Each policy at a moment at which it compacts, with the constants for that."""
+"""Each policy at a moment at which it compacts, with the constants for that. keep-all never does.
+The MAF strategies one by one, beside the framework's own, are in bench_maf.py."""
 
 
 def history(size: int) -> Context:

@@ -168,7 +168,7 @@ class Agent:
     def undo(self) -> Preview:
         """Take the newest compaction back: idle, or at a stop. Raises ThresherError."""
         self._require_still()
-        return self._restored(preview_undo(self.session.state))
+        return self._restored(preview_undo(self.session.state, self.asker.dialect))
 
     def restore(self, id: EntryId) -> Preview:
         """Bring one entry back into the context: idle, or at a stop. Raises ThresherError."""

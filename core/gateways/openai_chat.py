@@ -40,7 +40,7 @@ from .base import (
     TextDelta,
 )
 from .openai_client import Connection
-from .openai_responses import left_out
+from .parts import json_object, left_out
 from .usage import chat_usage
 
 
@@ -190,14 +190,8 @@ def _part(part: Part) -> dict[str, Any]:
             detail = {"detail": part.detail} if part.detail else {}
             return {"type": "image_url", "image_url": {"url": part.url} | detail}
         case OpaquePart():
-            if _OWN_PART.match(part.kind):
-                try:
-                    own = msgspec.json.decode(part.json)
-                except (msgspec.DecodeError, UnicodeEncodeError):
-                    own = None
-                if isinstance(own, dict):
-                    return own
-            return {"type": "text", "text": left_out(part.kind)}
+            own = json_object(part.json) if _OWN_PART.match(part.kind) else None
+            return {"type": "text", "text": left_out(part.kind)} if own is None else own
 
 
 _OWN_PART = re.compile(r"(?:text|image_url|input_audio|video_url|audio_url|file)$")

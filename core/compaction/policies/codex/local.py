@@ -58,21 +58,18 @@ from ...policy import (
     Moment,
     Plan,
     Situation,
-    Skip,
-    SkipKind,
-    Start,
     Step,
     Summarise,
     Summary,
 )
 from ...summaries import prompt
-from . import entry
-from .due import ESTIMATED, Due, Phase, asked_models, decide, estimate_after, limit_marks
+from .due import ESTIMATED, Due, Phase, asked_models, estimate_after, limit_marks
 from .estimate import estimate_all, is_real_user, text_tokens
 from .history import USER_BUDGET, Stay, descent, newest_within
+from .opening import opened
 from .params import CodexParams
 from .pieces import as_sent, divided, half_of, is_text, joined, placed
-from .skips import failed, not_after_a_refusal
+from .skips import failed
 from .truncation import cut
 from .windows import following
 
@@ -122,17 +119,9 @@ class Codex:
 
     def plan(self, situation: Situation) -> Plan:
         """The entry cap, or the triggers, the summary and the new history."""
-        if situation.moment is Moment.TOOL_OUTPUT:
-            yield from entry.cap(situation, self.params)
+        due = yield from opened(situation, self.params, STAGE)
+        if due is None:
             return
-        if situation.moment is Moment.OVERFLOW:
-            yield not_after_a_refusal(STAGE)
-            return
-        due = decide(situation, self.params)
-        if not due.is_due:
-            yield Skip(SkipKind.NOT_DUE, due.reason, STAGE)
-            return
-        yield Start(STAGE, due.reason)
         answer, left_out = yield from self._summary(situation, due)
         empty = isinstance(answer, Failure) and answer.kind is FailureKind.EMPTY
         if isinstance(answer, Summary):

@@ -50,18 +50,13 @@ from ...policy import (
     Moment,
     Plan,
     Situation,
-    Skip,
-    SkipKind,
-    Start,
     Summary,
 )
-from . import entry
 from .due import (
     ESTIMATED,
     Due,
     asked_models,
     base_instructions,
-    decide,
     estimate_after,
     limit_marks,
     limits,
@@ -69,9 +64,10 @@ from .due import (
 from .estimate import estimate, estimate_all, is_real_user, text_tokens
 from .history import newest_within
 from .local import Codex
+from .opening import opened
 from .params import CodexParams
 from .pieces import as_sent, divided, is_agent_message, joined, placed
-from .skips import failed, not_after_a_refusal
+from .skips import failed
 from .truncation import truncated
 from .windows import following
 
@@ -115,17 +111,9 @@ class CodexRemote:
 
     def plan(self, situation: Situation) -> Plan:
         """The entry cap, or the triggers, the request and the new history."""
-        if situation.moment is Moment.TOOL_OUTPUT:
-            yield from entry.cap(situation, self.params)
+        due = yield from opened(situation, self.params, STAGE)
+        if due is None:
             return
-        if situation.moment is Moment.OVERFLOW:
-            yield not_after_a_refusal(STAGE)
-            return
-        due = decide(situation, self.params)
-        if not due.is_due:
-            yield Skip(SkipKind.NOT_DUE, due.reason, STAGE)
-            return
-        yield Start(STAGE, due.reason)
         items, blanked = self._request(situation)
         answer: Answer = None
         for model in asked_models(situation, due):

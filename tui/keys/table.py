@@ -1,76 +1,10 @@
-"""Every key of the console in one table.
-
-The table makes the bindings, the footer, the entries of the command palette, the help screen and
-the table in the README, so none of them can differ from the others. A key is named by its id in a
-user's own key map (`App.set_keymap`).
-
-`python -m thresher.tui.keys` prints the README's table.
-"""
+"""The table: every key of the console, one row each, in the order in which people read them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import NamedTuple
 
-from textual.binding import Binding, BindingType
-
-
-class Where(StrEnum):
-    """The place a key works in; the value is how people read it."""
-
-    APP = "everywhere"
-    CONSOLE = "console"
-    ROWS = "lists and texts"
-    LIST = "lists"
-    PICKER = "sessions"
-    READER = "full text"
-    APPROVAL = "a tool that asks"
-    MODAL = "dialogs"
-    HELP = "help"
-    TOUR = "tour"
-    STOP = "stop"
-    WRITE = "writing"
-    CONFIRM = "before a change"
-    FIND = "find line"
-    DIFF = "before and after"
-    CONTEXT = "context list"
-    MARKS = "bookmarks"
-
-
-class Group(StrEnum):
-    """What keys belong together on the help screen and in the palette."""
-
-    MOVE = "Move"
-    VIEW = "View"
-    TIME = "Time"
-    COMPACTION = "Compaction"
-    DEBUG = "Debugger"
-    AGENT = "Agent"
-    SESSION = "Session"
-    APP = "App"
-
-
-class Key(NamedTuple):
-    """One row of the table.
-
-    `keys` are Textual's names, comma separated; `action` a method `action_...` of the place;
-    `label` the footer's word; `tip` a sentence without its full stop; `palette` the entry's words
-    ("Verb object"), empty when the palette has no such entry.
-    """
-
-    id: str
-    keys: str
-    action: str
-    label: str
-    tip: str
-    where: Where
-    group: Group
-    footer: bool = False
-    palette: str = ""
-    priority: bool = False
-
+from .vocabulary import Group, Key, Where
 
 KEYS: tuple[Key, ...] = (
     # -- lists: the timeline, the sessions, a full text -----------------------------------------
@@ -104,7 +38,7 @@ KEYS: tuple[Key, ...] = (
     # -- console ----------------------------------------------------------------------------------
     Key(
         "console.follow", "f", "follow", "Follow", "Follow the newest row, or stop",
-        Where.CONSOLE, Group.VIEW, footer=True, palette="Follow the newest row",
+        Where.CONSOLE, Group.VIEW, palette="Follow the newest row",
     ),
     Key(
         "console.expand", "e", "expand_all", "Expand", "Open all cards, or fold them",
@@ -119,6 +53,10 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.VIEW, palette="Toggle the token chart",
     ),
     Key(
+        "console.copy", "Y", "copy", "Copy", "Copy the text of the selected row",
+        Where.CONSOLE, Group.VIEW, palette="Copy the text of the selected row",
+    ),
+    Key(
         "console.narrower", "less_than_sign", "split(-5)", "Narrower", "More room for the detail",
         Where.CONSOLE, Group.VIEW, palette="Widen the detail",
     ),
@@ -127,7 +65,7 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.VIEW, palette="Widen the timeline",
     ),
     Key(
-        "console.previous", "left_square_bracket", "previous_compaction", "Previous",
+        "console.previous", "left_square_bracket", "previous_compaction", "Back",
         "Back to the previous compaction",
         Where.CONSOLE, Group.TIME, footer=True, palette="Previous compaction",
     ),
@@ -146,7 +84,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "console.live", "L", "live", "Live", "Back to the newest record",
-        Where.CONSOLE, Group.TIME, footer=True, palette="Back to live",
+        Where.CONSOLE, Group.TIME, palette="Back to live",
     ),
     Key(
         "console.find", "slash", "find", "Find", "Find words, tools, ids; with filters",
@@ -280,10 +218,19 @@ KEYS: tuple[Key, ...] = (
         Where.PICKER, Group.SESSION, footer=True,
     ),
     # -- find, before and after, the context list, bookmarks ------------------------------------
-    Key("find.go", "enter", "go", "Go", "Go on in the list", Where.FIND, Group.MOVE),
-    Key("find.close", "escape", "close", "Close", "Close the find line", Where.FIND, Group.MOVE),
-    Key("find.next", "down", "jump(1)", "Next", "To the next match", Where.FIND, Group.MOVE),
-    Key("find.previous", "up", "jump(-1)", "Back", "To the match before", Where.FIND, Group.MOVE),
+    Key("find.next", "down", "jump(1)", "Next", "To the next match", Where.FIND, Group.MOVE, True),
+    Key(
+        "find.previous", "up", "jump(-1)", "Before", "To the match before", Where.FIND, Group.MOVE,
+        footer=True,
+    ),
+    Key(
+        "find.go", "enter", "go", "To the list", "Go on in the list", Where.FIND, Group.MOVE,
+        footer=True,
+    ),
+    Key(
+        "find.close", "escape", "close", "Close", "Close the find line", Where.FIND, Group.MOVE,
+        footer=True,
+    ),
     Key(
         "diff.filter", "f", "filter", "Filter", "Show only some changes, roles, tools or sizes",
         Where.DIFF, Group.VIEW, footer=True, palette="Filter...",
@@ -342,9 +289,15 @@ KEYS: tuple[Key, ...] = (
         footer=True,
     ),
     Key(
+        "reader.copy", "y", "copy", "Copy", "Copy the whole text", Where.READER, Group.VIEW,
+        footer=True,
+    ),
+    Key(
         "reader.page", "space", "page", "Page down", "One page down", Where.READER, Group.MOVE,
     ),
     Key("modal.close", "escape", "close", "Close", "Close the dialog", Where.MODAL, Group.APP),
+    Key("written.copy", "y", "copy", "Copy", "Copy the path", Where.WRITTEN, Group.VIEW),
+    Key("written.close", "enter", "close", "Close", "Close it", Where.WRITTEN, Group.APP),
     Key(
         "help.close", "question_mark,f1,q", "close", "Close", "Close the help",
         Where.HELP, Group.APP,
@@ -379,7 +332,7 @@ KEYS: tuple[Key, ...] = (
         Where.STOP, Group.DEBUG, footer=True, palette="Pin or unpin the selected entry",
     ),
     Key(
-        "stop.drop", "x", "drop", "Drop", "Let the selected entry go, whatever the policy says",
+        "stop.drop", "minus", "drop", "Drop", "Let the selected entry go, whatever the policy says",
         Where.STOP, Group.DEBUG, footer=True, palette="Drop or keep the selected entry",
     ),
     Key(
@@ -389,6 +342,11 @@ KEYS: tuple[Key, ...] = (
     Key(
         "stop.focus", "f", "focus_text", "Focus", "Say what the summary must keep above all",
         Where.STOP, Group.DEBUG, palette="Focus the summary...",
+    ),
+    Key(
+        "stop.keep", "K", "ask_to_keep", "Keep",
+        "Ask another program's model to keep the selected entry word for word",
+        Where.STOP, Group.DEBUG, footer=True, palette="Ask to keep the selected entry",
     ),
     Key(
         "stop.fresh", "r", "fresh", "Fresh summary", "Ask for another summary",
@@ -401,6 +359,14 @@ KEYS: tuple[Key, ...] = (
     Key(
         "stop.view", "v", "view", "View", "The entry, the request for the summary, the summary",
         Where.STOP, Group.VIEW, footer=True, palette="Next view of the text",
+    ),
+    Key(
+        "stop.read", "w", "read_all", "Read all", "All of the text, on a screen of its own",
+        Where.STOP, Group.VIEW, palette="Read all of the text",
+    ),
+    Key(
+        "stop.copy", "y", "copy", "Copy", "Copy the text of the selected entry, or the summary",
+        Where.STOP, Group.VIEW, palette="Copy the text",
     ),
     Key(
         "stop.step", "s", "step_round", "Step", "Go on, and stop after the next round",
@@ -420,7 +386,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "stop.leave", "escape", "leave", "Back", "Back to the console; the agent goes on waiting",
-        Where.STOP, Group.DEBUG,
+        Where.STOP, Group.DEBUG, footer=True,
     ),
     Key("write.use", "ctrl+s", "use", "Use it", "Use the text", Where.WRITE, Group.DEBUG,
         priority=True),
@@ -429,6 +395,11 @@ KEYS: tuple[Key, ...] = (
     Key(
         "app.sessions", "o", "sessions", "Sessions", "List the sessions of this machine",
         Where.APP, Group.SESSION, palette="Open another...",
+    ),
+    Key(
+        "app.export", "E", "export", "Export",
+        "Take a compaction, the session or the screen along, as a file",
+        Where.APP, Group.SESSION, footer=True, palette="Export...",
     ),
     Key(
         "app.theme", "t", "toggle_theme", "Theme", "Light or dark",
@@ -463,66 +434,6 @@ KEYS: tuple[Key, ...] = (
 )  # fmt: skip
 
 
-TOGETHER: tuple[tuple[Where, ...], ...] = (
-    (Where.APP, Where.CONSOLE, Where.ROWS, Where.LIST),
-    (Where.APP, Where.CONSOLE, Where.APPROVAL),
-    (Where.APP, Where.PICKER, Where.ROWS),
-    (Where.READER, Where.ROWS),
-    (Where.MODAL, Where.HELP),
-    (Where.FIND, Where.APP),
-    (Where.TOUR,),
-    (Where.APP, Where.STOP, Where.ROWS, Where.LIST),
-    (Where.MODAL, Where.WRITE),
-    (Where.MODAL, Where.CONFIRM),
-    (Where.DIFF, Where.ROWS, Where.LIST),
-    (Where.CONTEXT, Where.ROWS, Where.LIST),
-    (Where.MODAL, Where.MARKS, Where.ROWS, Where.LIST),
-)
-"""Places whose keys are bound at once, so that one key may mean only one thing there."""
-
-
-def bindings(*places: Where) -> list[BindingType]:
-    """What a screen, a widget or the app in these places binds."""
-    return [
-        Binding(
-            key.keys,
-            key.action,
-            key.label,
-            show=key.footer,
-            tooltip=key.tip,
-            id=key.id,
-            priority=key.priority,
-        )
-        for key in KEYS
-        if key.where in places
-    ]
-
-
-_SHOWN = {
-    "up": "\u2191", "down": "\u2193", "left": "\u2190", "right": "\u2192",
-    "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "enter": "Enter",
-    "escape": "Esc", "tab": "Tab", "space": "Space", "comma": ",", "full_stop": ".",
-    "left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?",
-    "left_curly_bracket": "{", "right_curly_bracket": "}", "left_parenthesis": "(",
-    "right_parenthesis": ")", "slash": "/", "plus": "+", "minus": "-", "apostrophe": "'",
-    "backspace": "Backspace", "delete": "Del", "less_than_sign": "<", "greater_than_sign": ">",
-}  # fmt: skip
-
-
-def shown(key: str) -> str:
-    """One key as people read it: "ctrl+p" is Ctrl+P, "comma" is a comma."""
-    *held, last = key.split("+")
-    name = _SHOWN.get(last, last)
-    if (len(name) == 1 and held) or (name.startswith("f") and name[1:].isdigit()):
-        name = name.upper()
-    return "+".join([*(part.capitalize() for part in held), name])
-
-
-def shown_keys(key: Key, separator: str = " ") -> str:
-    """All keys of a row as people read them."""
-    return separator.join(shown(name) for name in key.keys.split(","))
-
-
 def grouped(places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[tuple[Group, list[Key]]]:
     """The rows of these places by group, in the table's order."""
     wanted = set(places)
@@ -531,21 +442,3 @@ def grouped(places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[tuple[
         for group in Group
         if (rows := [key for key in table if key.group is group and key.where in wanted])
     ]
-
-
-README_BEGIN = "<!-- keys: begin (python -m thresher.tui.keys) -->"
-README_END = "<!-- keys: end -->"
-
-
-def markdown() -> str:
-    """The table as the README shows it, between its two markers."""
-    lines = [README_BEGIN, "| Keys | What it does | Where |", "|---|---|---|"]
-    for _, rows in grouped(Where):
-        for key in rows:
-            names = " ".join(f"`{shown(name)}`" for name in key.keys.split(","))
-            lines.append(f"| {names} | {key.tip} | {key.where.value} |")
-    return "\n".join([*lines, README_END])
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown() + "\n")

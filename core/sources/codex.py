@@ -8,34 +8,40 @@ inferred and marked so. Nothing is ever written, and no path found inside a file
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
-from itertools import chain, islice
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
-from ..events import ErrorRaised, Note, Purpose, Record
+from ..events import Purpose, Record
 from .base import RebuiltRequest, WireItem
-from .codex_compactions import OVERFLOW
-from .codex_events import AGENT, Translator
+from .codex_events import Translator
+from .codex_items import sent_form
 from .codex_newest import newest
+from .codex_reading import AGENT, Reading
 from .codex_replay import descent
-from .codex_requests import Sent
+from .codex_requests import OVERFLOW, Sent
 from .codex_tail import CodexTail
 from .cutting import is_large
-from .follow import Appended, FileEvent, follow_file
-from .lines import LineReader, is_packed, read_lines
+from .follow_lines import follow_lines
+from .lines import read_lines
 from .sample import Sample
-
-BATCH = 512
-"""Records handed over at a time while a file is followed."""
 
 _TYPES = frozenset(
     {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
 )
 _TRIGGER: list[WireItem] = [{"type": "compaction_trigger"}]
 """What ends the request of a remote compaction."""
+_TRIGGERED = (0, 140)
+"""From this version on; the first remote kind had an address of its own for it."""
+_BACKOFF = 0.18
+"""Seconds that pass at least before a request is sent again after anything but an overflow: 200 ms
+less a tenth for jitter. After an overflow it is sent again at once, without its oldest item."""
+_TRIES_UNKNOWN = (
+    "it was sent several times; whether later tries were trimmed, by one more of the oldest items "
+    "each, is not in the file"
+)
 _PROMPT_MISSING = "the compaction prompt, the last item: it is not in the file"
 
 
@@ -56,7 +62,7 @@ class CodexSource:
 
     def read(self) -> Iterator[Record]:
         """All events of the file. `Record.n` is the line, from 0: the ordinal of the line."""
-        translator = Translator()
+        translator = Translator(path=self.path)
         for line in read_lines(self.path):
             yield from translator.feed(line)
         yield from translator.flush()
@@ -67,31 +73,10 @@ class CodexSource:
         What becomes of the file itself (shorter, replaced, gone, back) is a record too. Ends by
         itself when the file can no longer be the one that was being read.
         """
-        if is_packed(self.path):
-            for records in _batched(self.read()):
-                yield records
-                await asyncio.sleep(0)
-            return
-        translator, reader = Translator(), LineReader()
-        async with aclosing(follow_file(self.path, stop)) as changes:
-            async for change in changes:
-                batch: list[Record] = []
-                match change:
-                    case Appended(data=data):
-                        for line in reader.feed(data):
-                            batch.extend(translator.feed(line))
-                            if len(batch) >= BATCH:
-                                yield batch
-                                batch = []
-                                await asyncio.sleep(0)
-                    case FileEvent():
-                        if change.quiet:
-                            whole = [translator.feed(line) for line in reader.whole()]
-                            batch = [*chain(*whole), *translator.flush()]
-                        else:
-                            batch = [*translator.flush(), self._told(reader.number, change)]
-                if batch:
-                    yield batch
+        translator = Translator(path=self.path)
+        feed, flush = translator.feed, translator.flush
+        async for batch in follow_lines(self.path, feed, flush, whole=self.read, stop=stop):
+            yield batch
 
     def tail(self) -> CodexTail:
         """The same as `follow`, for a thread; a large file is read in the slim way."""
@@ -108,61 +93,61 @@ class CodexSource:
         left out is not in the file; only where the whole way down to nothing failed are they
         given one by one. The prompt of a local compaction is not in the file either.
         """
-        translator = Translator()
+        translator = Translator(path=self.path)
         for line in read_lines(self.path):
             translator.feed(line)
         translator.flush()
-        head = translator.reading.head
+        version = translator.reading.version_numbers
         wanted = sorted(translator.reading.requests.sent, key=lambda sent: sent.position)
-        raws = self._histories(sent.position for sent in wanted)
-        for sent, history in zip(wanted, raws, strict=True):
+        states = self._states(sent.position for sent in wanted)
+        for sent, reading in zip(wanted, states, strict=True):
+            head, history = reading.head, reading.history.raw
             retries = _retries(sent, history)
             request = RebuiltRequest(
                 position=sent.position,
                 kind=sent.kind,
-                input=[*head.request(history), *(_TRIGGER if sent.remote else [])],
+                input=head.request(history),
                 missing=_PROMPT_MISSING if _is_local_compaction(sent) else "",
                 instructions="" if head.in_input else head.instructions,
                 attempts=1 if retries else sent.attempts,
                 failed=sent.failed,
                 evidence=sent.evidence,
             )
+            if sent.remote:
+                request = _remote(request, reading, triggered=version >= _TRIGGERED)
+            elif request.attempts > 1 and _is_local_compaction(sent):
+                request = msgspec.structs.replace(request, left_out=_TRIES_UNKNOWN)
             yield request
             for shorter in retries:
                 yield msgspec.structs.replace(
                     request, input=head.request(shorter), evidence="inferred"
                 )
 
+    def plain(self, messages: Iterable[WireItem]) -> list[WireItem]:
+        """The items without the metadata that only some providers are sent."""
+        return [sent_form(message) for message in messages]
+
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """Codex's history after line `position`, by the replay rule of the format.
 
         Between the answer of a compaction request and its compacted line the answer is in it.
         """
-        return next(self._histories([-1 if position is None else position]))
+        (reading,) = self._states([-1 if position is None else position])
+        return reading.history.raw
 
-    def _histories(self, positions: Iterator[int] | list[int]) -> Iterator[list[WireItem]]:
-        """The history at each of these lines, which are in order; -1 is the end of the file."""
-        translator = Translator()
+    def _states(self, positions: Iterable[int]) -> Iterator[Reading]:
+        """What is known at each of these lines, which are in order; -1 is the end of the file."""
+        translator = Translator(path=self.path)
         lines = read_lines(self.path)
         line = next(lines, None)
         for position in positions:
             while line is not None and (position < 0 or line.number <= position):
                 translator.feed(line)
                 line = next(lines, None)
-            yield translator.reading.history.raw
-
-    def _told(self, line: int, change: FileEvent) -> Record:
-        if change.lost:
-            return Record(line, change.at, ErrorRaised(kind="file", message=change.text))
-        return Record(line, change.at, Note(kind="file", text=change.text))
+            yield translator.reading
 
 
 SOURCE = CodexSource
-
-
-def _batched(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while batch := list(islice(records, BATCH)):
-        yield batch
 
 
 def _is_local_compaction(sent: Sent) -> bool:
@@ -170,8 +155,26 @@ def _is_local_compaction(sent: Sent) -> bool:
 
 
 def _retries(sent: Sent, history: list[WireItem]) -> list[list[WireItem]]:
-    """The histories of the retries, when every one of them is known to have been sent."""
-    if not _is_local_compaction(sent) or sent.failed != OVERFLOW:
+    """The histories of the retries, when every one of them is known to have been trimmed: either
+    all the way down to nothing, or because each followed too soon for another cause."""
+    if not _is_local_compaction(sent) or sent.attempts < 2:
         return []
     steps = descent(history)
-    return steps if len(steps) + 1 == sent.attempts else []
+    if sent.failed == OVERFLOW and len(steps) + 1 == sent.attempts:
+        return steps
+    soon = all(0 <= later - at < _BACKOFF for at, later in pairwise(sent.tried))
+    return steps[: sent.attempts - 1] if soon and len(sent.tried) == sent.attempts else []
+
+
+def _remote(request: RebuiltRequest, reading: Reading, *, triggered: bool) -> RebuiltRequest:
+    """The request of a remote compaction: its end, and what was blanked for it to fit."""
+    outputs = reading.blanked_outputs()
+    left_out = (
+        f"the text of the last {outputs:,} tool outputs, which was blanked for it to fit: "
+        "what stood in its place is not in the file"
+    )
+    return msgspec.structs.replace(
+        request,
+        input=[*request.input, *(_TRIGGER if triggered else [])],
+        left_out=left_out if outputs else "",
+    )

@@ -14,15 +14,16 @@ import msgspec
 
 from ..compaction.policies.codex.due import Cause, Phase
 from ..compaction.policy import Moment, Trigger
-from ..context import Change, Context, Entry, Inserted, Kept, Replaced, Segment
+from ..context import Change, Context, Entry, Inserted, Replaced, Segment
 from ..items import CompactionSummary, Item
 from .base import WireItem
 from .codex_items import (
     CALLS,
     COMPACTIONS,
+    METADATA,
+    Stored,
     is_model_made,
     item_of,
-    sent_form,
     text_of,
     type_of,
     whole_wire,
@@ -85,7 +86,7 @@ def compaction_edit(
     `message` is the text of the compacted line: the item that holds it is the summary.
     `shortened` makes the forms that are kept, where not everything is.
     """
-    places = _matches(before, replacement)
+    places = _matches(before, _comparable(replacement, message, shortened))
     items: list[Item] = []
     kept: set[int] = set()
     for n, (raw, at) in enumerate(zip(replacement, places, strict=True)):
@@ -112,36 +113,38 @@ def compaction_edit(
         ),
         default=None,
     )
-    segments: list[Segment] = []
+    segments = _Segments(context)
     raws: list[WireItem] = []
     for n, (raw, item, at) in enumerate(zip(replacement, items, places, strict=True)):
         if at is None:
-            segments.append(Inserted(item, removed if n == speaker else ""))
+            segments.add(Inserted(item, removed if n == speaker else ""))
         elif n in kept:
-            segments.append(Kept(before[at].id.bare, before[at].id.bare))
+            segments.keep(at)
             raw = before[at].raw
         else:
-            segments.append(Replaced(before[at].id.bare, item))
+            segments.add(Replaced(before[at].id.bare, item))
         raws.append(raw)
-    return _applied(before, context, segments, raws, removed, line, ordinal)
+    return _applied(context, segments.all(), raws, removed, line, ordinal)
 
 
 def rollback_edit(before: Sequence[Held], after: Sequence[Held], line: int) -> Edit:
     """The edit of a rollback: what is still there is kept, what comes back is inserted."""
     context = context_of(before)
-    here = {each.id for each in before}
-    left = here - {each.id for each in after}
-    segments: list[Segment] = [
-        Kept(each.id.bare, each.id.bare) if each.id in here else Inserted(each.item)
-        for each in after
-    ]
+    here = {each.id: at for at, each in enumerate(before)}
+    left = here.keys() - {each.id for each in after}
+    segments = _Segments(context)
+    for each in after:
+        if each.id in here:
+            segments.keep(here[each.id])
+        else:
+            segments.add(Inserted(each.item))
     removed = context.span(left)
-    return _applied(before, context, segments, [each.raw for each in after], removed, line, 0)
+    return _applied(context, segments.all(), [each.raw for each in after], removed, line, 0)
 
 
 def context_of(held: Sequence[Held]) -> Context:
     """Our context for a history."""
-    return Context(Entry(each.id, each.item, (each.id,)) for each in held)
+    return Context([Entry(id, item, (id,)) for id, _, item, _ in held])
 
 
 def moment_of(phase: Phase | None, cause: Cause) -> Moment | None:
@@ -217,9 +220,8 @@ def reason_text(cause: Cause, before: Setup, after: Setup, arithmetic: str) -> s
 
 
 def _applied(
-    before: Sequence[Held],
     context: Context,
-    segments: Sequence[Segment],
+    segments: tuple[Segment, ...],
     raws: Sequence[WireItem],
     removed: str,
     line: int,
@@ -229,40 +231,59 @@ def _applied(
     held = tuple(
         Held(entry.id, raw, entry.item) for entry, raw in zip(change.after, raws, strict=True)
     )
-    return Edit(tuple(_merged(context, segments)), change, held, removed)
+    return Edit(segments, change, held, removed)
 
 
-def _merged(context: Context, segments: Sequence[Segment]) -> list[Segment]:
-    """The same segments with neighbouring runs of kept entries joined."""
-    merged: list[Segment] = []
-    run: list[int] = []
-    for segment in segments:
-        at = context.unspan(segment.first)[0] if isinstance(segment, Kept) else None
-        if at is not None:
-            place = context.place(at)
-            run.append(0 if place is None else place)
-            continue
-        merged.extend(context.keep(run))
-        run = []
-        merged.append(segment)
-    merged.extend(context.keep(run))
-    return merged
+class _Segments:
+    """Segments in order, with neighbouring runs of kept entries as one."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._made: list[Segment] = []
+        self._run: list[int] = []
+
+    def keep(self, place: int) -> None:
+        """The entry at this place stays."""
+        self._run.append(place)
+
+    def add(self, segment: Segment) -> None:
+        """Anything else."""
+        self._made += self._context.keep(self._run)
+        self._run = []
+        self._made.append(segment)
+
+    def all(self) -> tuple[Segment, ...]:
+        """All of them."""
+        return (*self._made, *self._context.keep(self._run))
+
+
+def _comparable(
+    replacement: Sequence[WireItem], message: str, shortened: Shortened | None
+) -> Sequence[WireItem]:
+    """The new items as they are compared with the old ones: those without an id are compared by
+    all that they say, which is cut in the old ones."""
+    if shortened is None or all(raw.get("id") for raw in replacement):
+        return replacement
+    found: list[WireItem] = []
+    for n, raw in enumerate(replacement):
+        own = raw if raw.get("id") else dict(raw)
+        if own is not raw:
+            shortened(_item(raw, message), own, n)
+        found.append(own)
+    return found
 
 
 def _matches(before: Sequence[Held], replacement: Sequence[WireItem]) -> list[int | None]:
     """For each new item the place of the old one it is, or None. No old one is used twice."""
-    by_id: dict[str, int] = {}
+    by_id: dict[object, int] = {}
     bare: list[int] = []
-    for at, (_, raw, *_) in enumerate(before):
-        id = raw.get("id")
-        if isinstance(id, str) and id and id not in by_id:
-            by_id[id] = at
-        else:
+    for at, each in enumerate(before):
+        id = each.raw.get("id")
+        if not id or type(id) is not str or by_id.setdefault(id, at) != at:
             bare.append(at)
     found: list[int | None] = []
     for raw in replacement:
-        id = text_of(raw.get("id"))
-        if id:
+        if text_of(id := raw.get("id")):
             found.append(by_id.pop(id, None))
             continue
         place = next((at for at in bare if _same(before[at].raw, raw)), None)
@@ -273,11 +294,18 @@ def _matches(before: Sequence[Held], replacement: Sequence[WireItem]) -> list[in
 
 
 def _same(one: WireItem, other: WireItem) -> bool:
+    """Whether two items are sent alike."""
     if one is other:
         return True
-    if type_of(one) != type_of(other) or one.get("call_id") != other.get("call_id"):
-        return False
-    return sent_form(whole_wire(one)) == sent_form(whole_wire(other))
+    if isinstance(one, Stored) or isinstance(other, Stored):
+        if type_of(one) != type_of(other) or one.get("call_id") != other.get("call_id"):
+            return False
+        one, other = whole_wire(one), whole_wire(other)
+    # A compaction compares hundreds of items: copies and comparisons of whole dicts cost least.
+    one, other = one.copy(), other.copy()
+    one.pop(METADATA, None)
+    other.pop(METADATA, None)
+    return one == other
 
 
 def _item(raw: WireItem, message: str) -> Item:

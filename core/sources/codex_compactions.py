@@ -14,7 +14,6 @@ import msgspec
 from .. import events as e
 from ..compaction.policies.codex.due import Cause, Phase
 from ..compaction.policy import Trigger
-from ..context import EntryId
 from ..tokens import Basis, Scope, Tokens, Usage
 from .codex_cards import (
     Setup,
@@ -28,10 +27,13 @@ from .codex_cards import (
     trigger_of,
     variety_of,
 )
+from .codex_failures import Failures
 from .codex_items import (
+    CALLS,
+    OUTPUTS,
     int_of,
+    is_harness,
     is_model_made,
-    is_real_user,
     split_summary,
     text_of,
     texts_of,
@@ -41,11 +43,12 @@ from .codex_meter import Meter
 from .codex_reading import Reading
 from .codex_replay import Held, rebuilt
 from .codex_requests import Sent
-from .codex_tokens import estimate_items, tokens_of_bytes
+from .codex_tokens import estimate_after
 from .cutting import Cut
 from .outbox import Slot
 
-OVERFLOW: Final = "context_window_exceeded"
+RESTORES: Final = (0, 152)
+"""From this version on a rollback brings back what lay before a compaction that it undoes."""
 
 
 class _Waiting(NamedTuple):
@@ -59,15 +62,6 @@ class _Waiting(NamedTuple):
     used: int
 
 
-class _Suspect(NamedTuple):
-    """A request that an error ended, and which may have been a compaction's."""
-
-    sent: Sent
-    used: int
-    error: str
-    kind: str
-
-
 class Compactions:
     """The fold over compacted lines, errors and rollbacks."""
 
@@ -75,7 +69,7 @@ class Compactions:
         self._r = reading
         self._meter = meter
         self._waiting: _Waiting | None = None
-        self._suspect: _Suspect | None = None
+        self.failures = Failures(reading, meter)
         self._made: list[int] = []
         self._count = 0
 
@@ -99,10 +93,17 @@ class Compactions:
             else rebuilt([r.whole(held) for held in before], message)
         )
         variety = variety_of(message, replacement)
-        unmarked = _ends_in_answer(before, message)
+        unmarked = (
+            not r.tasks_are_attributed
+            and r.requests.doubtful is None
+            and _ends_in_answer(before, message)
+        )
         announced = r.requests.answering is not None or unmarked
-        remote = variety is Variety.REMOTE
+        remote = self.failures.remote = variety is Variety.REMOTE
         sent = r.requests.compacted(remote=remote, own_answer=unmarked)
+        if sent is None and variety is not Variety.TOKEN_BUDGET:
+            # It leaves no other mark: the first remote kind, and some versions of the others.
+            sent = r.requests.answered(n, remote=remote)
         if sent is not None and not announced:
             r.request(sent)
         if sent is not None and not unmarked:
@@ -114,9 +115,11 @@ class Compactions:
         reported = self._meter.before_last if unmarked else r.usage
         counted = [held.raw for held in (before[:-1] if unmarked else before)]
         used, arithmetic = r.used(counted, reported)
-        after = tokens_of_bytes(len(r.head.instructions.encode("utf-8", "replace")))
-        after += estimate_items(replacement, r.version_numbers)
+        rule = estimate_after(r.head.instructions, replacement, r.version_numbers)
+        # The base instructions, which count too, are not in every old file.
+        after = self._meter.told_already(rule)
         self._count += 1
+        r.made += 1
         shortened = r.shortened(recorded=recorded)
         edit = compaction_edit(before, replacement, message, n, self._count, shortened)
         event = e.HistoryCompacted(
@@ -141,19 +144,19 @@ class Compactions:
             summary=_summary(message) if variety is Variety.LOCAL else None,
             opaque=remote,
             summariser=self._summariser(variety, sent, cost),
-            window=_window_number(payload, self._count),
+            window=_window_number(payload, r.made),
             marks=_marks(variety, message),
             evidence="recorded" if recorded else "derived",
             reason_evidence="inferred",
-            seconds=max(0.0, r.out.at - self._meter.tried_at) if sent and sent.repeats else 0.0,
+            seconds=max(0.0, r.out.at - sent.tried[0]) if sent and sent.tried else 0.0,
         )
         asked = variety is Variety.TOKEN_BUDGET and r.model_asked_for_window()
-        phases = self._phases(before)
+        phases = self._phases(before[:-1] if unmarked else before, answered=unmarked)
         slot = r.out.emit(n, event, hold=True)
         self._waiting = _Waiting(slot, phases, r.settings, arithmetic, asked, used)
-        r.history.replace(edit.held, n)
+        r.history.replace(edit.held, n, recorded=recorded)
         self._made.append(self._count)
-        self._meter.compacted(after)
+        self._meter.compacted(n, rule)
         if len(phases) == 1 and phases[0] is not Phase.PRE_TURN:
             self.resolve()
 
@@ -162,7 +165,7 @@ class Compactions:
         self.resolve()
         r = self._r
         before, made = r.visible(), r.history.compactions
-        done = r.history.roll_back(turns)
+        done = r.history.roll_back(turns, restores=r.version_numbers >= RESTORES)
         if not done:
             text = f"rollback of {turns} turns: the file holds none to take back"
             r.out.add(n, e.Note(kind="rollback", text=text))
@@ -172,6 +175,7 @@ class Compactions:
         edit = rollback_edit(before, [held for held in r.history.held if not held.answer], n)
         r.history.keep(edit.held)
         r.usage = None
+        self._meter.remade(n, "a rollback")
         r.out.add(
             n,
             e.HistoryRolledBack(
@@ -196,15 +200,27 @@ class Compactions:
             if len(waiting.phases) == 1 or cause is not Cause.CONTEXT_LIMIT:
                 self._close(Phase.PRE_TURN, new)
 
-    def went_on(self) -> None:
-        """The turn goes on with an item: nothing was over, and nobody had asked."""
+    def went_on(self, *, made: bool = False) -> None:
+        """The turn goes on with an item: nothing was over, and nobody had asked. `made` says that
+        it is the model's."""
         waiting = self._waiting
-        if waiting is not None:
-            pre = Phase.PRE_TURN in waiting.phases
+        if waiting is None:
+            return
+        pre = Phase.PRE_TURN in waiting.phases
+        if self._r.task is not None:
             self._close(Phase.PRE_TURN if pre else Phase.MID_TURN, waiting.before)
+        elif made:
+            # Files without tasks: no message of the user in between, so it is the same turn.
+            self._close(Phase.MID_TURN, waiting.before)
+        else:
+            self._close(waiting.phases[0], waiting.before, sure=len(waiting.phases) == 1)
 
-    def ended(self) -> None:
+    def ended(self, n: int) -> None:
         """The task is over, with nothing behind the compaction."""
+        self.failures.report_unapplied(n, "its answer held nothing to apply", "")
+        self._close_last()
+
+    def _close_last(self) -> None:
         waiting = self._waiting
         if waiting is not None:
             self._close(waiting.phases[-1], waiting.before)
@@ -232,13 +248,18 @@ class Compactions:
             )
         )
         waiting.slot.held = False
-        self._judge_suspect(waiting.used, phase, cause, waiting.slot)
+        self.failures.judge_suspect(waiting.used, phase, cause, waiting.slot)
 
-    def _phases(self, before: list[Held]) -> tuple[Phase, ...]:
+    def _phases(self, before: list[Held], *, answered: bool) -> tuple[Phase, ...]:
+        """`answered`: the answer is recorded like any item of the task."""
         r = self._r
-        own = r.task is not None and r.task.own_items
+        if r.task is None:
+            last = next((each.raw for each in reversed(before) if not is_harness(each.raw)), {})
+            between = type_of(last) in CALLS or type_of(last) in OUTPUTS
+            return (Phase.MID_TURN,) if between else (Phase.PRE_TURN, Phase.STANDALONE)
+        own = r.task.own_items > answered
         phases = possible_phases(before, own_items=own)
-        if Phase.STANDALONE in phases and r.task is not None and r.tasks_are_attributed:
+        if Phase.STANDALONE in phases and r.tasks_are_attributed:
             return (Phase.PRE_TURN,) if r.task.attributed else (Phase.STANDALONE,)
         return phases
 
@@ -253,94 +274,9 @@ class Compactions:
     # -- what failed -------------------------------------------------------------------------------
 
     def error(self, n: int, message: str, kind: str) -> None:
-        """An error ended the turn: a turn's request, or a compaction's?"""
-        r = self._r
-        if r.requests.open:
-            self._raise(n, message, kind, e.Purpose.TURN)
-            return
-        early = r.task is not None and not r.task.settings and r.modern
-        tries = r.requests.repeats
-        overflow = kind == OVERFLOW
-        used, _ = r.used([held.raw for held in r.visible()], r.usage)
-        certain = (early and (tries > 0 or self._repeats_suspect(used))) or "compact" in message
-        if certain or (overflow and r.modern and tries > 1):
-            sent = r.requests.failed(n, e.Purpose.COMPACTION, kind)
-            r.request(sent)
-            phase = Phase.PRE_TURN if early else Phase.MID_TURN
-            self._judge_suspect(used, phase, Cause.CONTEXT_LIMIT, None, n)
-            self.failed(n, sent, phase, message, kind)
-            self._raise(n, message, kind, e.Purpose.COMPACTION)
-            return
-        sent = r.requests.failed(n, e.Purpose.TURN, kind)
-        if overflow:
-            r.request(sent)
-        else:
-            self._suspect = _Suspect(sent, used, message, kind)
-        self._raise(n, message, kind, e.Purpose.TURN)
-
-    def failed(self, n: int, sent: Sent, phase: Phase | None, reason: str, kind: str) -> None:
-        """A compaction failed; the history is what it was."""
-        self._r.out.add(n, _failure(n, sent, phase, reason, kind))
-
-    def settle_answer(self, n: int) -> None:
-        """The answer of a compaction that was never applied stays in Codex's history."""
-        r = self._r
-        sent = r.requests.abandoned()
-        if sent is None:
-            return
-        self._meter.summary_usage(n, self._meter.last_record)
-        kept = [held for held in r.history.held if not held.answer]
-        answers = [held for held in r.history.held if held.answer]
-        r.history.keep(kept)
-        note = "answer of a compaction that was not applied: Codex goes on with it"
-        for part, held in enumerate(answers, 1):
-            again = Held(EntryId(n, part), held.raw, held.item)
-            r.append(n, again, note, said=is_real_user(held.raw))
-        self.failed(n, sent, None, "no compacted line followed the answer", "aborted")
-
-    def _repeats_suspect(self, used: int) -> bool:
-        return self._suspect is not None and self._suspect.used == used
-
-    def _judge_suspect(
-        self, used: int, phase: Phase, cause: Cause, slot: Slot | None, n: int = 0
-    ) -> None:
-        """A compaction at the start of a turn, at the very fill at which an error had ended the
-        turn before: the limit was reached then already, so what failed was a compaction."""
-        suspect, self._suspect = self._suspect, None
-        same = suspect is not None and suspect.used == used
-        if suspect is None or not same or (phase, cause) != (Phase.PRE_TURN, Cause.CONTEXT_LIMIT):
-            return
-        suspect.sent.kind = e.Purpose.COMPACTION
-        where = f"{suspect.error} (at line {suspect.sent.line}, seen only now)"
-        failure = _failure(suspect.sent.line, suspect.sent, Phase.MID_TURN, where, suspect.kind)
-        if slot is not None:
-            slot.put_first(failure)
-        else:
-            self._r.out.add(n, failure)
-
-    def _raise(self, n: int, message: str, kind: str, purpose: e.Purpose) -> None:
-        if kind == OVERFLOW:
-            limit = self._r.window
-            event: e.Event = e.ContextOverflowed(message=message, limit=limit, purpose=purpose)
-        else:
-            event = e.ErrorRaised(kind=kind or "error", message=message, where="codex")
-        self._r.out.add(n, event)
-
-
-def _failure(n: int, sent: Sent, phase: Phase | None, reason: str, kind: str) -> e.CompactionFailed:
-    return e.CompactionFailed(
-        pass_id=f"codex-failed-{n}",
-        policy="codex-local" if not sent.remote else "codex-remote",
-        stage="remote" if sent.remote else "local",
-        phase=str(phase or ""),
-        moment=moment_of(phase, Cause.CONTEXT_LIMIT),
-        trigger=Trigger.AUTO,
-        outcome=e.Outcome.ABORTED if kind == "aborted" else e.Outcome.FAILED,
-        reason=reason,
-        kind=kind,
-        attempts=sent.attempts,
-        evidence="inferred",
-    )
+        """An error ended the turn."""
+        self._close_last()
+        self.failures.error(n, message, kind)
 
 
 def _ends_in_answer(before: list[Held], message: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from sys import intern
 from typing import Any, Final
 
@@ -11,48 +11,45 @@ import msgspec
 
 from .. import events as e
 from ..context import EntryId
-from ..models import Budget, Fact, Origin
+from ..errors import ThresherError
+from ..items import Message
 from .base import WireItem
-from .codex_cards import Setup
 from .codex_compactions import Compactions
-from .codex_items import (
-    KNOWN,
-    dict_of,
-    int_of,
-    is_model_made,
-    is_real_user,
-    json_of,
-    text_of,
-    texts_of,
-    type_of,
+from .codex_items import KNOWN, dict_of, int_of, is_model_made, is_real_user, text_of, type_of
+from .codex_lines import (
+    Anything,
+    Applied,
+    Call,
+    Completed,
+    Count,
+    Done,
+    ItemLine,
+    KnownLine,
+    Output,
+    Payload,
+    Said,
+    Started,
+    Thought,
+    TurnSettings,
+    UsageRecord,
 )
-from .codex_lines import Count, Done, EventLine, ItemLine, Output, UsageLine
+from .codex_messages import Messages
 from .codex_meter import Meter
-from .codex_reading import Reading, Task
-from .codex_replay import Head, Held, held_item
+from .codex_past import Past, past_file, past_lines, past_of
+from .codex_reading import Reading
+from .codex_replay import Held, held_item
 from .codex_slim import Slimmer
-from .cutting import length
+from .codex_start import Start
 from .lines import Line, read_lines
-from .outbox import Slot
+from .times import seconds_of
 
-AGENT: Final = "codex"
-HELD_BACK: Final = 400
-"""Records after which the start of the session no longer waits for its model and title."""
-TITLE: Final = 200
-"""Characters of the first message that make the title."""
+MOST_PASTS: Final = 100
+"""Files that go on from one another; more is taken for a circle."""
+TAKEN_OVER: Final = "taken over from the file that this one goes on from"
 
-_SILENT: Final = frozenset({"world_state", "retained_context"})
-_SILENT_MESSAGES: Final = frozenset(
-    {"user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content"}
-    | {"agent_reasoning_section_break", "context_compacted", "thread_settings_applied"}
-    | {"item_started", "exec_command_begin", "mcp_tool_call_begin", "mcp_tool_call_end"}
-    | {"patch_apply_begin", "patch_apply_end", "web_search_begin", "web_search_end"}
-    | {"turn_diff", "plan_update", "view_image_tool_call"}
+_SILENT: Final = frozenset(
+    {"world_state", "retained_context", "inter_agent_communication_metadata"}
 )
-"""Messages for Codex's own screen that say nothing beyond the items."""
-_ERRORS: Final = frozenset({"error", "stream_error"})
-_ENDS: Final = {"task_complete": "completed", "turn_complete": "completed"}
-_STARTS: Final = frozenset({"task_started", "turn_started"})
 
 
 class Translator:
@@ -61,14 +58,35 @@ class Translator:
     `reading` is the state of the file in Codex's own terms.
     """
 
-    def __init__(self, slimmer: Slimmer | None = None, *, forget: bool = True) -> None:
+    def __init__(
+        self,
+        slimmer: Slimmer | None = None,
+        *,
+        forget: bool = True,
+        path: Path | None = None,
+        seen: frozenset[Path] = frozenset(),
+    ) -> None:
+        """`path` is the file: one that it goes on from is looked for there, and not at all without
+        it; `seen` are the files that go on from this one."""
+        self._path = path
+        self._seen = seen
         forgets = slimmer is not None and forget
         self.reading = Reading(slimmer, self._before if forgets else None)
         self._meter = Meter(self.reading)
         self._compactions = Compactions(self.reading, self._meter)
-        self._first: Slot | None = None
-        self._announced: tuple[str, int | None] = ("", None)
-        self._error = ""
+        self._start = Start(self.reading, self._compactions)
+        self._messages = Messages(self.reading, self._meter, self._compactions)
+        self._ids = False
+        self._begun = False
+        """The first record is held back no longer, and the version is known to be modern."""
+        self._known_as: dict[type[Payload], Callable[[Line, Any, Any], None]] = {
+            Thought: self._known_item, Call: self._known_item, Output: self._known_item,
+            Said: self._known_message, Count: self._known_count, Done: self._known_done,
+            UsageRecord: self._known_usage, TurnSettings: self._known_settings,
+            Started: self._known_start, Completed: self._known_end,
+            Applied: self._known_silent, Anything: self._known_silent,
+        }  # fmt: skip
+        """What takes a line that was decoded into its own form, by the type of its payload."""
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
@@ -76,26 +94,30 @@ class Translator:
 
     def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
         """Take several lines and give the records that are ready."""
+        r, known_as = self.reading, self._known_as
         for line in lines:
-            if line.known is not None and self._first is not None:
-                self._known(line, line.known)
-            else:
+            known = line.known
+            if known is None or not self._begun:
                 self._take(line)
-        return self.reading.out.ready()
+            else:
+                # Nearly all lines of a large file.
+                r.out.at = known.timestamp.timestamp() or r.out.at
+                known_as[type(known.payload)](line, known, known.payload)
+        return r.out.ready()
 
     def _take(self, line: Line) -> None:
         r = self.reading
         if r.slimmer is not None:
             r.slimmer.begin(line)
         if line.value is not None:
-            r.out.at = _seconds(line.value.get("timestamp")) or r.out.at
-        if isinstance(line.known, ItemLine | EventLine | UsageLine):
-            r.out.at = _instant(line.known.timestamp) or r.out.at
-        if self._first is None:
-            started = e.SessionStarted(session_id="", agent=AGENT, wire="responses")
-            self._first = r.out.emit(line.number, started, hold=True)
-        if line.known is not None:
-            self._known(line, line.known)
+            r.out.at = seconds_of(line.value.get("timestamp")) or r.out.at
+        known = line.known
+        if isinstance(known, KnownLine):
+            r.out.at = known.timestamp.timestamp() or r.out.at
+        self._start.line(line.number)
+        if isinstance(known, KnownLine):
+            r.modern = r.modern or known.ordinal is not msgspec.UNSET
+            self._known_as[type(known.payload)](line, known, known.payload)
         if line.fault:
             self._bad(line)
         if line.value is not None:
@@ -105,8 +127,8 @@ class Translator:
                 # Decoding has more room on the stack than what reads the result.
                 fault = "it is nested too deeply to be read"
                 self._bad(msgspec.structs.replace(line, value=None, fault=fault))
-        if self._first.held and len(r.out) > HELD_BACK:
-            self._first.held = False
+        self._start.wait_no_longer()
+        self._begun = r.modern and not self._start.waits
 
     def _before(self, line: int) -> list[Held]:
         """The history before a compacted line, read anew: a slim reading does not keep what only
@@ -114,8 +136,9 @@ class Translator:
         slimmer = self.reading.slimmer
         if slimmer is None:
             return []
-        twin = Translator(slimmer.twin(), forget=False)
-        for each in read_lines(slimmer.bodies.path):
+        path = slimmer.bodies.path
+        twin = Translator(slimmer.twin(), forget=False, path=path, seen=self._seen)
+        for each in read_lines(path):
             if each.number >= line:
                 break
             twin.feed(each)
@@ -146,7 +169,7 @@ class Translator:
         self.reading.modern = self.reading.modern or "ordinal" in value
         kind, payload = text_of(value.get("type")), value.get("payload")
         if not isinstance(payload, dict):
-            self._unknown(n, kind, value)
+            self.reading.unknown(n, kind, value)
             return
         is_count = kind == "event_msg" and payload.get("type") == "token_count"
         if kind not in ("compacted", "token_usage_record") and not is_count:
@@ -155,23 +178,20 @@ class Translator:
             case "response_item":
                 self._item(n, payload, dict_of(value.get("metadata")))
             case "event_msg":
-                self._message(n, payload)
+                self._messages.message(n, payload)
             case "token_usage_record":
                 self._meter.usage_record(n, payload)
             case "compacted":
                 self._compactions.compacted(n, payload)
             case "turn_context":
-                self._turn_context(n, payload)
+                model, comp_hash = payload.get("model"), payload.get("comp_hash")
+                self._start.settings(n, text_of(model), text_of(comp_hash))
             case "session_meta":
                 self._session_meta(n, payload)
             case _ if kind not in _SILENT:
-                self._unknown(n, kind, value)
+                self.reading.unknown(n, kind, value)
             case _:
                 pass
-
-    def _unknown(self, n: int, kind: str, value: object) -> None:
-        size = len(json_of(value))
-        self.reading.out.add(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
 
     def _bad(self, line: Line) -> None:
         fate = "is left out" if line.value is None else "was mended"
@@ -181,68 +201,72 @@ class Translator:
             e.ErrorRaised(kind="bad_line", message=message, line=line.number, offset=line.offset),
         )
 
-    # -- session and settings ----------------------------------------------------------------------
+    # -- what the file goes on from ----------------------------------------------------------------
 
     def _session_meta(self, n: int, payload: dict[str, Any]) -> None:
-        r = self.reading
-        thread = text_of(payload.get("id")) or text_of(payload.get("session_id"))
-        if r.head.thread:
-            text = f"from here on the file tells of thread {thread}, which this one came from"
-            r.out.add(n, e.Note(kind="fork", text=text))
+        if not self._start.meta(n, payload):
             return
-        base = payload.get("base_instructions")
-        text = text_of(dict_of(base).get("text")) or text_of(base)
-        text = text or text_of(payload.get("instructions"))
-        r.head = Head(thread, text, in_input=r.modern)
-        r.version = text_of(payload.get("cli_version"))
-        self._describe(
-            session_id=thread,
-            cwd=text_of(payload.get("cwd")),
-            version=r.version,
-            parent=text_of(payload.get("forked_from_id")),
-            instructions=text,
+        if self._path is not None and (past := past_of(payload)) is not None:
+            self._go_on(n, self._path, past)
+
+    def _go_on(self, n: int, path: Path, past: Past) -> None:
+        """The file goes on from another one: take over what that one says of the context. It is
+        held whole, since its texts are not in this file."""
+        r = self.reading
+        file = past_file(path, past) if len(self._seen) < MOST_PASTS else None
+        if file is None or file in self._seen:
+            text = (
+                f"what came before is in the rollout {past.rollout}, as far as its ordinal "
+                f"{past.end - 1}; it is not here, so the context is not known"
+            )
+            r.out.add(n, e.ErrorRaised(kind="file", message=text, where="codex"))
+            return
+        base = Translator(path=file, seen=self._seen | {file})
+        try:
+            for line in past_lines(file, past):
+                base.feed(line)
+        except ThresherError as error:
+            text = f"what came before is not known: {error.msg}"
+            r.out.add(n, e.ErrorRaised(kind="file", message=text, where="codex"))
+            return
+        base.flush()
+        old = base.reading
+        r.take_over(old)
+        self._meter.take_over(base._meter)
+        self._start.take_over(base._start)
+        held = [
+            held_item(EntryId(n, part), each.raw, answer=each.answer)
+            for part, each in enumerate(old.history.held)
+        ]
+        text = (
+            f"goes on from {file.name}, as far as its ordinal {past.end - 1}: "
+            f"{len(held):,} items, {old.made:,} compactions behind it"
         )
+        r.out.add(n, e.Note(kind="fork", text=text))
+        for each in held:
+            if is_real_user(each.raw):
+                self._start.entitle(each.raw)
+            r.append(n, each, TAKEN_OVER)
 
-    def _describe(self, **known: Any) -> None:
-        """Add to the first record, while it is held back."""
-        slot = self._first
-        if slot is None or not slot.held or not isinstance(slot.event, e.SessionStarted):
-            return
-        started = msgspec.structs.replace(slot.event, **known)
-        slot.exchange(started)
-        slot.held = not (started.title and started.model)
-
-    def _turn_context(self, n: int, payload: dict[str, Any]) -> None:
-        r = self.reading
-        window = r.task.window if r.task and r.task.window else r.window
-        new = Setup(text_of(payload.get("model")), text_of(payload.get("comp_hash")), window)
-        if r.task is not None:
-            r.task.settings = True
-        self._compactions.settings(new)
-        if not new.model:
-            return
-        r.settings = new
-        old, self._announced = self._announced, (new.model, window)
-        if not old[0]:
-            self._describe(model=new.model, budget=_budget(window))
-        elif old != self._announced:
-            r.out.add(n, e.ModelChanged(model=new.model, budget=_budget(window), previous=old[0]))
-
-    # -- items and tools ---------------------------------------------------------------------------
+    # -- items -------------------------------------------------------------------------------------
 
     def _item(self, n: int, raw: WireItem, metadata: dict[str, Any]) -> None:
         r = self.reading
         answer = metadata.get("compaction_output") is True
         if not answer:
-            self._compactions.settle_answer(n)
-            self._compactions.went_on()
+            self._compactions.failures.settle_answer(n)
+            self._compactions.went_on(made=is_model_made(raw))
         sampled = int_of(metadata.get("sampled_through_sequence"))
-        kind = type_of(raw)
-        sent = r.requests.item(n, is_model_made(raw), sampled, answer)
-        if sent is not None:
+        kind, made = type_of(raw), is_model_made(raw)
+        self._meter.settle(sure=not made, by_item=made)
+        for sent in r.requests.item(n, made, sampled, answer):
             r.request(sent)
         if kind not in KNOWN:
-            self._unknown(n, f"response_item/{kind}", raw)
+            self.reading.unknown(n, f"response_item/{kind}", raw)
+        if kind == "message" and not made and not self._ids:
+            # What Codex itself makes has an id from the version on that sends them.
+            self._ids = "id" in raw
+            r.head = msgspec.structs.replace(r.head, ids=self._ids)
         said = kind == "message" and not answer and is_real_user(raw)
         if said:
             self._spoken(n, raw)
@@ -256,201 +280,75 @@ class Translator:
             r.history.start_task()
             r.turn += 1
             r.out.add(n, e.TurnStarted(turn=r.turn))
-        self.entitle(raw)
+        self._start.entitle(raw)
 
     def entitle(self, raw: WireItem) -> None:
         """Take what the user said first as the title, while the first record is held back."""
-        slot = self._first
-        if slot is not None and slot.held and isinstance(slot.event, e.SessionStarted):
-            title = " ".join("\n".join(texts_of(raw.get("content"))).split())[:TITLE]
-            self._describe(title=slot.event.title or title)
-
-    def _command(self, n: int, call_id: str, item: dict[str, Any], started: int | None) -> None:
-        """The command of a call has run."""
-        if call_id not in self.reading.calls:
-            return
-        duration = dict_of(item.get("duration"))
-        seconds = (int_of(duration.get("secs")) or 0) + (int_of(duration.get("nanos")) or 0) / 1e9
-        size = length(text_of(item.get("aggregated_output")))
-        code = int_of(item.get("exit_code"))
-        self._ran(n, call_id, seconds, code, item.get("status") != "failed", size, started)
-
-    def _ran(
-        self,
-        n: int,
-        call_id: str,
-        seconds: float,
-        code: int | None,
-        ok: bool,
-        size: int,
-        started: int | None,
-    ) -> None:
-        """How long a command ran and how it ended; its output is in the item that follows."""
-        out, name = self.reading.out, self.reading.calls[call_id]
-        begun = out.at - seconds if started is None else started / 1000
-        out.add(n, e.ToolStarted(call_id=call_id, name=name), begun)
-        finished = e.ToolFinished(
-            call_id=call_id,
-            name=name,
-            ok=ok if code is None else code == 0,
-            exit_code=code,
-            seconds=seconds,
-            size=size,
-        )
-        out.add(n, finished)
+        self._start.entitle(raw)
 
     # -- lines that are decoded into their own form ------------------------------------------------
 
-    def _known(self, line: Line, known: object) -> None:
-        """The same as `_line`, for the lines that come most often."""
-        r, n = self.reading, line.number
-        if isinstance(known, ItemLine):
-            r.out.at = _instant(known.timestamp) or r.out.at
-            if r.requests.doubtful is not None:
-                self._meter.settle()
-            self._known_item(line, known)
-        elif isinstance(known, UsageLine):
-            r.out.at = _instant(known.timestamp) or r.out.at
-            self._meter.known_response(n, known.payload)
-        elif isinstance(known, EventLine):
-            r.out.at = _instant(known.timestamp) or r.out.at
-            payload = known.payload
-            if isinstance(payload, Count):
-                self._meter.known_count(n, payload.info)
-            else:
-                self._meter.settle()
-                self._done(n, payload)
+    def _known_silent(self, line: Line, known: KnownLine, payload: object) -> None:
+        if self.reading.requests.doubtful is not None:
+            self._meter.settle()
 
-    def _done(self, n: int, done: Done) -> None:
+    def _known_count(self, line: Line, known: KnownLine, count: Count) -> None:
+        self._meter.known_count(line.number, count.info)
+
+    def _known_usage(self, line: Line, known: KnownLine, told: UsageRecord) -> None:
+        self._meter.known_response(line.number, told)
+
+    def _known_settings(self, line: Line, known: KnownLine, told: TurnSettings) -> None:
+        if self.reading.requests.doubtful is not None:
+            self._meter.settle()
+        self._start.settings(line.number, told.model or "", told.comp_hash or "")
+
+    def _known_start(self, line: Line, known: KnownLine, told: Started) -> None:
+        if self.reading.requests.doubtful is not None:
+            self._meter.settle()
+        attributed = told.turn_attribution is not None
+        self._messages.task_started(line.number, told.model_context_window, attributed=attributed)
+
+    def _known_end(self, line: Line, known: KnownLine, told: Completed) -> None:
+        if self.reading.requests.doubtful is not None:
+            self._meter.settle()
+        self._messages.task_ended(line.number, {}, "completed")
+
+    def _known_done(self, line: Line, known: KnownLine, done: Done) -> None:
+        if self.reading.requests.doubtful is not None:
+            self._meter.settle()
         item = done.item
         if item.type != "CommandExecution" or item.id not in self.reading.calls:
             return
         took = item.duration
         seconds = 0.0 if took is None else took.secs + took.nanos / 1e9
         ok, size = item.status != "failed", len(item.aggregated_output or "")
-        self._ran(n, intern(item.id), seconds, item.exit_code, ok, size, done.started_at_ms)
+        code, begun = item.exit_code, done.started_at_ms
+        self._messages.ran(line.number, intern(item.id), seconds, code, ok, size, begun)
 
-    def _known_item(self, line: Line, known: ItemLine) -> None:
-        r, n, payload = self.reading, line.number, known.payload
-        if r.requests.answering is not None:
-            self._compactions.settle_answer(n)
-        self._compactions.went_on()
-        made = not isinstance(payload, Output)
-        sent = r.requests.item(n, made, known.metadata.sampled_through_sequence, False)
-        if sent is not None:
-            r.request(sent)
+    def _known_item(self, line: Line, known: ItemLine, payload: Thought | Call | Output) -> None:
+        r, n = self.reading, line.number
+        made = type(payload) is not Output
+        self._next_item(n, made, known.metadata.sampled_through_sequence)
         if r.slimmer is not None:
             r.append(n, r.slimmer.known(EntryId(n), line, payload))
 
-    # -- turns and messages ------------------------------------------------------------------------
+    def _known_message(self, line: Line, known: ItemLine, said: Said) -> None:
+        r, n = self.reading, line.number
+        self._next_item(n, said.role == "assistant", known.metadata.sampled_through_sequence)
+        if r.slimmer is not None:
+            raw, item = r.slimmer.said(line, said)
+            by_user = said.role == "user" and type(item) is Message and not item.synthetic
+            if by_user:
+                self._spoken(n, raw)
+            r.append(n, Held(EntryId(n), raw, item), said=by_user)
 
-    def _message(self, n: int, payload: dict[str, Any]) -> None:
+    def _next_item(self, n: int, made: bool, sampled: int | None) -> None:
         r = self.reading
-        kind = text_of(payload.get("type"))
-        match kind:
-            case "token_count":
-                self._meter.token_count(n, payload)
-            case _ if kind in _STARTS:
-                self._task_started(n, payload)
-            case _ if kind in _ENDS:
-                self._task_ended(n, payload, _ENDS[kind])
-            case "turn_aborted":
-                self._task_ended(n, payload, text_of(payload.get("reason")) or "interrupted")
-            case "thread_rolled_back":
-                self._compactions.roll_back(n, int_of(payload.get("num_turns")) or 0)
-            case "item_completed":
-                item = dict_of(payload.get("item"))
-                if item.get("type") == "CommandExecution":
-                    started = int_of(payload.get("started_at_ms"))
-                    self._command(n, text_of(item.get("id")), item, started)
-            case "exec_command_end":
-                self._command(n, text_of(payload.get("call_id")), payload, None)
-            case _ if kind in _ERRORS:
-                self._error_message(n, kind, payload)
-            case "warning" | "background_event" | "deprecation_notice":
-                r.out.add(n, e.Note(kind=kind, text=text_of(payload.get("message"))))
-            case _ if kind not in _SILENT_MESSAGES:
-                self._unknown(n, f"event_msg/{kind}" if kind else "event_msg", payload)
-            case _:
-                pass
-
-    def _task_started(self, n: int, payload: dict[str, Any]) -> None:
-        r = self.reading
-        self._compactions.ended()
-        if r.task is not None:
-            left = "the file holds no end of this turn"
-            r.out.add(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
-        window = int_of(payload.get("model_context_window"))
-        r.window = window or r.window
-        attributed = isinstance(payload.get("turn_attribution"), dict)
-        r.tasks_are_attributed = r.tasks_are_attributed or attributed
-        r.task = Task(attributed=attributed, window=window)
-        r.history.start_task()
-        r.turn += 1
-        r.out.add(n, e.TurnStarted(turn=r.turn))
-
-    def _task_ended(self, n: int, payload: dict[str, Any], outcome: str) -> None:
-        r = self.reading
-        self._compactions.settle_answer(n)
-        self._compactions.ended()
-        error = dict_of(payload.get("error"))
-        message = text_of(error.get("message"))
-        if error:
-            self._compactions.error(n, message, _error_kind(error.get("codex_error_info")))
-            outcome = "failed"
-        elif self._error:
-            message, outcome = self._error, "failed"
-        self._error = ""
-        r.task = None
-        r.out.add(n, e.TurnFinished(turn=r.turn, outcome=outcome, message=message))
-
-    def _error_message(self, n: int, kind: str, payload: dict[str, Any]) -> None:
-        """Older files have the error as a message of its own, before the end of the turn."""
-        message = text_of(payload.get("message"))
-        info = _error_kind(payload.get("codex_error_info"))
-        if kind == "error" and info:
-            self._compactions.error(n, message, info)
-        else:
-            event = e.ErrorRaised(kind=info or kind, message=message, where="codex")
-            self.reading.out.add(n, event)
-        if kind == "error":
-            self._error = message
-
-
-def _budget(window: int | None) -> Budget | None:
-    if window is None:
-        return None
-    absent = Fact(None, "not in the file")
-    return Budget(
-        window=Fact(
-            window,
-            "model_context_window in the file: what Codex uses, by default 95% of the raw window, "
-            "which is not stored",
-            Origin.SESSION,
-        ),
-        max_input=absent,
-        max_output=absent,
-        reserve=Fact(None, "not in the file: Codex has taken it off the window already"),
-    )
-
-
-def _error_kind(info: object) -> str:
-    """Codex's word for an error: a text, or an object with one key."""
-    if isinstance(info, dict):
-        return next((key for key in info if isinstance(key, str)), "")
-    return text_of(info)
-
-
-def _instant(moment: datetime) -> float | None:
-    try:
-        return moment.timestamp()
-    except (OverflowError, OSError):
-        return None
-
-
-def _seconds(timestamp: object) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text_of(timestamp))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
+        if r.requests.doubtful is not None:
+            self._meter.settle(sure=not made, by_item=made)
+        if r.requests.answering is not None:
+            self._compactions.failures.settle_answer(n)
+        self._compactions.went_on(made=made)
+        for sent in r.requests.item(n, made, sampled, False):
+            r.request(sent)

@@ -182,6 +182,14 @@ def is_contextual(raw: WireItem) -> bool:
     return any(text.lstrip().startswith(_HARNESS_STARTS) for text in texts)
 
 
+def is_harness(raw: WireItem) -> bool:
+    """A message that neither the user nor the model wrote, and that is no summary."""
+    if type_of(raw) != "message":
+        return False
+    role = raw.get("role")
+    return role == "developer" or (role == "user" and not is_summary(raw) and is_contextual(raw))
+
+
 def is_real_user(raw: WireItem) -> bool:
     """Something that a user said: the only items that a local compaction keeps."""
     return (
@@ -201,9 +209,11 @@ def is_model_made(raw: WireItem) -> bool:
 def half_of(raw: WireItem) -> Half | None:
     """What half of a pair of call and output an item is."""
     kind = type_of(raw)
-    if kind not in CALLS and kind not in OUTPUTS:
+    call_id = text_of(raw.get("call_id"))
+    if not call_id or (kind not in CALLS and kind not in OUTPUTS):
+        # An output without an id is of the harness (a goal, say), and answers no call.
         return None
-    return Half(text_of(raw.get("call_id")), kind in OUTPUTS)
+    return Half(call_id, kind in OUTPUTS)
 
 
 def item_of(raw: WireItem, *, summary: bool = False) -> Item:

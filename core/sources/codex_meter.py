@@ -7,7 +7,7 @@ the first kind is a report; the others are told apart here and marked.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,10 @@ from ..tokens import Usage
 from .codex_items import dict_of, int_of, text_of
 from .codex_lines import CountInfo, UsageFigures, UsageRecord
 from .codex_reading import Reading
+from .codex_requests import OVERFLOW, Sent
+
+_ESTIMATE: Final = "Codex's own estimate after"
+_OF_COMPACTION: Final = "of a compaction that was not applied: Codex counts it as the context"
 
 
 class Meter:
@@ -24,6 +28,7 @@ class Meter:
     def __init__(self, reading: Reading) -> None:
         self._r = reading
         self._info: object = None
+        self._total: Usage | None = None
         self._told: tuple[object, Usage | None] = (None, None)
         """The last usage that was read, in both forms: most are told twice."""
         self._responses: dict[str, Usage] = {}
@@ -34,8 +39,15 @@ class Meter:
         """The usage of the last response, whatever it was for."""
         self.before_last: Usage | None = None
         """The count before the one in force."""
-        self.tried_at = 0.0
-        """When the first of several tries left its mark."""
+        self._remade: Usage | None = None
+        """Codex's own estimate, told before the line that it is of (older files)."""
+        self.unapplied: Sent | None = None
+        """A compaction whose answer held nothing to apply."""
+
+    def take_over(self, other: Meter) -> None:
+        """What the counts were in a file that this one goes on from."""
+        self._info, self._total = other._info, other._total
+        self.before_last, self.last_record = other.before_last, other.last_record
 
     def usage_record(self, n: int, payload: dict[str, Any]) -> None:
         """A token_usage_record: one response, with its id."""
@@ -77,20 +89,32 @@ class Meter:
         self, n: int, info: object, last: Usage | None, total: Usage | None, window: int | None
     ) -> None:
         """The figures of a token_count; `info` is compared with that of the one before."""
+        r, requests = self._r, self._r.requests
         if last is None:
+            if requests.headed:
+                self._begins(n)
             return
-        r = self._r
         r.window = window or r.window
         changed, self._info = info != self._info, info
+        grown, self._total = total != self._total, total
         made_up = not last.input_tokens and not last.output_tokens
         estimated = made_up and self._expected is not None
         filled = made_up and not estimated and total is not None and total.total == r.window
-        if not estimated and not (filled and changed):
-            if not changed and not r.requests.repeats:
-                self.tried_at = r.out.at
-            r.requests.count(n, changed=changed)
         if not changed and not estimated:
+            self._begins(n)
             return
+        if made_up and not estimated and not filled and not grown:
+            # Older files tell it before the compacted line, or the rollback.
+            self._remade = last
+            return
+        if not made_up:
+            if not requests.has_records:
+                self.settle(sure=True)
+            requests.count(n)
+        elif filled and requests.headed and requests.repeats:
+            # Older files have no error: the filled-up count tells it.
+            r.request(requests.failed(n, e.Purpose.TURN, OVERFLOW))
+            r.out.add(n, e.ContextOverflowed(message="", limit=r.window, purpose=e.Purpose.TURN))
         event = e.UsageReported(
             usage=last,
             model=r.settings.model,
@@ -102,31 +126,70 @@ class Meter:
         )
         if estimated:
             self._compare(n, last.total)
-        elif r.requests.answering is not None:
+        elif requests.answering is not None:
             self.last_record = last
             return
-        elif r.requests.doubtful is not None:
+        elif requests.doubtful is not None:
+            self.last_record = last
             self._unsure = (n, r.out.at, event)
             return
         self.before_last, r.usage = r.usage, last
         r.out.add(n, event)
 
-    def settle(self) -> None:
-        """A response without items was a turn's, since no compacted line followed at once."""
-        sent = self._r.requests.confirmed()
+    def _begins(self, n: int) -> None:
+        if self._r.requests.headed:
+            self.settle(sure=True)
+        self._r.requests.began(n, self._r.out.at)
+
+    def settle(self, *, sure: bool = False, by_item: bool = False) -> None:
+        """A response without items so far was no compaction that was applied, since no compacted
+        line followed at once. `by_item` says that an item of it may come now; a file whose usage
+        stands in front of the items asks to be `sure` that none does."""
+        r, requests = self._r, self._r.requests
+        if requests.doubtful is None or (requests.headed and not (sure or by_item)):
+            return
+        unapplied = not requests.headed and r.nothing_is_asked()
+        sent = requests.confirmed(by_item=by_item and requests.headed)
         if sent is None:
             return
-        self._r.request(sent)
+        if unapplied:
+            sent.kind, sent.evidence = e.Purpose.COMPACTION, "inferred"
+            self.unapplied = sent
+        r.request(sent)
         if self._unsure is not None:
             n, at, event = self._unsure
             self._unsure = None
-            self.before_last, self._r.usage = self._r.usage, event.usage
-            self._r.out.add(self._r.out.not_before(n), event, at)
+            if unapplied:
+                event = msgspec.structs.replace(event, note=_OF_COMPACTION)
+            self.before_last, r.usage = r.usage, event.usage
+            r.out.add(r.out.not_before(n), event, at)
 
-    def compacted(self, expected: int) -> None:
-        """A compaction: counts start anew. `expected` is what Codex should write next."""
+    def compacted(self, n: int, expected: int) -> None:
+        """A compaction: counts start anew. `expected` is what Codex should write next, or has
+        written already."""
         self._expected, self._unsure = expected, None
         self._r.usage = None
+        self.remade(n)
+
+    def told_already(self, otherwise: int) -> int:
+        """Codex's own estimate after what comes now, where older files tell it before."""
+        return otherwise if self._remade is None else self._remade.total
+
+    def remade(self, n: int, what: str = "a compaction") -> None:
+        """Line `n` tells `what` Codex had made a new estimate for, if it had."""
+        last, self._remade = self._remade, None
+        if last is None:
+            return
+        self._compare(n, last.total)
+        self.before_last, self._r.usage = None, last
+        event = e.UsageReported(
+            usage=last,
+            model=self._r.settings.model,
+            window=self._r.window,
+            estimated=True,
+            note=f"{_ESTIMATE} {what}",
+        )
+        self._r.out.add(n, event)
 
     def usage_of_response(self, id: str) -> Usage | None:
         """The usage of the response with this id; without an id, of the last one."""
@@ -157,7 +220,7 @@ class Meter:
 
     def _compare(self, n: int, told: int) -> None:
         expected, self._expected = self._expected, None
-        if expected is not None and expected != told:
+        if expected is not None and expected != told and self._r.head.instructions:
             text = (
                 f"Codex puts the context after the compaction at {told:,} tokens; "
                 f"its rule as known here gives {expected:,}"
@@ -212,7 +275,7 @@ def _usage_by_field(data: dict[str, Any]) -> Usage | None:
 
 def _note(usage: Usage, *, estimated: bool, filled: bool) -> str:
     if estimated:
-        return "Codex's own estimate after a compaction"
+        return f"{_ESTIMATE} a compaction"
     if filled and not usage.total:
         return "Codex's count after a second overflow: nothing was freed, yet it shows 0 used"
     if filled:

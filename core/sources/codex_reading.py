@@ -6,31 +6,36 @@ from collections.abc import Callable
 from typing import Final
 
 from .. import events as e
+from ..compaction.policies.codex.estimate import text_tokens
 from ..items import FunctionCall
 from ..tokens import Usage
 from .base import WireItem
 from .codex_cards import Setup, Shortened
-from .codex_items import is_real_user, type_of
+from .codex_items import CALLS, OUTPUTS, is_model_made, is_real_user, json_of, type_of
 from .codex_replay import Head, Held, WireHistory
 from .codex_requests import RequestTracker, Sent
 from .codex_slim import Slimmer
-from .codex_tokens import unreported, version_of
+from .codex_tokens import estimate_item, estimate_items, unreported, version_of
 from .outbox import Outbox
 
+AGENT: Final = "codex"
+BLANKED: Final = 19
+"""Tokens of a blanked output: 61 characters, and those of its ids, about."""
 ANSWER_NOTE: Final = "answer of the compaction request"
 
 
 class Task:
-    """A task of Codex: what runs between task_started and task_complete.
+    """A task of Codex: what runs between task_started (on `line`) and task_complete.
 
     `attributed` says that the line names what set it off (0.171: a turn does, a manual compaction
     does not). The flags tell what it has recorded so far.
     """
 
-    def __init__(self, *, attributed: bool, window: int | None) -> None:
+    def __init__(self, line: int, *, attributed: bool, window: int | None) -> None:
+        self.line = line
         self.attributed = attributed
         self.window = window
-        self.own_items = False
+        self.own_items = 0
         self.settings = False
 
 
@@ -59,6 +64,29 @@ class Reading:
         self.usage: Usage | None = None
         """The last count that is in force."""
         self.calls: dict[str, str] = {}
+        self.made = 0
+        """Compactions so far, with those of files that this one goes on from."""
+
+    def take_over(self, other: Reading) -> None:
+        """What a file says that this one goes on from, all but its history."""
+        self.usage, self.window, self.settings = other.usage, other.window, other.settings
+        self.tasks_are_attributed = other.tasks_are_attributed
+        self.requests.headed = other.requests.headed
+        self.calls.update(other.calls)
+        self.made = other.made
+
+    @property
+    def is_early(self) -> bool:
+        """A task runs whose settings have not been written: no request of the turn itself can have
+        gone out, only one of a compaction before it."""
+        return self.task is not None and not self.task.settings
+
+    def nothing_is_asked(self) -> bool:
+        """Nothing waits for an answer of the model: whatever is sent now is for a compaction."""
+        last = next((held.raw for held in reversed(self.history.held) if not held.answer), None)
+        if last is None or self.is_early:
+            return self.is_early
+        return is_model_made(last) and type_of(last) not in CALLS
 
     @property
     def version_numbers(self) -> tuple[int, ...]:
@@ -77,6 +105,22 @@ class Reading:
         whole = usage.total + behind
         return whole, f"{whole:,} tokens ({usage.total:,} reported + {behind:,} estimated since)"
 
+    def blanked_outputs(self) -> int:
+        """How many outputs at the end of the history a remote compaction blanks: as many as it
+        takes for the estimate to be within the window, and none before another item."""
+        if self.window is None:
+            return 0
+        raws = [held.raw for held in self.history.held if not held.answer]
+        version = self.version_numbers
+        size = text_tokens(self.head.instructions) + estimate_items(raws, version)
+        count = 0
+        for raw in reversed(raws):
+            if size <= self.window or type_of(raw) not in OUTPUTS:
+                break
+            size += BLANKED - estimate_item(raw, version)
+            count += 1
+        return count
+
     def whole(self, held: Held) -> WireItem:
         """The wire form of an item as it was read."""
         return held.raw if self.slimmer is None else self.slimmer.whole(held)
@@ -91,7 +135,7 @@ class Reading:
         if isinstance(held.item, FunctionCall):
             self.calls[held.item.call_id] = held.item.name
         if self.task is not None and not held.answer:
-            self.task.own_items = True
+            self.task.own_items += 1
         self.out.add(
             n,
             e.ItemAppended(
@@ -132,3 +176,8 @@ class Reading:
             if is_real_user(held.raw) or type_of(held.raw) == "message":
                 return False
         return False
+
+    def unknown(self, n: int, kind: str, value: object) -> None:
+        """A line, or an item, of a type that is not known."""
+        size = len(json_of(value))
+        self.out.add(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))

@@ -7,9 +7,10 @@ gets one, an output without a call is left out.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,8 +23,12 @@ from ..items import Item
 from .base import WireItem
 from .codex_items import (
     CALLS,
+    METADATA,
+    dict_of,
     half_of,
+    is_harness,
     is_real_user,
+    is_summary,
     item_of,
     kinds_of,
     sent_form,
@@ -31,6 +36,13 @@ from .codex_items import (
     texts_of,
     type_of,
 )
+
+_IMAGE_TAG: Final = re.compile(r"</?image[^<>]*>")
+_BASE: Final = "model.base_instructions"
+KINDS: Final = "content_item_kinds"
+TOLD: Final = ("turn_id", "create_time")
+"""The metadata of an item that OpenAI's own endpoint gets, and from 0.151 on the kinds of its
+parts."""
 
 
 class Held(NamedTuple):
@@ -67,6 +79,9 @@ class WireHistory:
         self._turns: list[_Turn] = []
         self._checkpoints: list[list[Held] | int] = []
         self._task_epoch = 0
+        self._recorded = 0
+        self._first_line = 0
+        """How many compacted lines held their history, and the first of them."""
 
     @property
     def raw(self) -> list[WireItem]:
@@ -88,24 +103,37 @@ class WireHistory:
             self._turns.append(_Turn(self._task_epoch, self.compactions, len(self.held)))
         self.held.append(held)
 
-    def replace(self, held: Iterable[Held], line: int) -> None:
-        """A compacted line."""
+    def adopt(self, held: Iterable[Held]) -> None:
+        """What another file holds of this history: there are no turns in it to take back."""
+        self.held = list(held)
+
+    def replace(self, held: Iterable[Held], line: int, *, recorded: bool = True) -> None:
+        """A compacted line; `recorded` says that it holds the new history."""
+        self._first_line = line if recorded and not self._recorded else self._first_line
+        self._recorded += recorded
         visible = [each for each in self.held if not each.answer]
         self._checkpoints.append(visible if self._before is None else line)
         self.held = list(held)
 
-    def roll_back(self, turns: int) -> int:
+    def roll_back(self, turns: int, *, restores: bool = True) -> int:
         """Take back the last `turns` turns of the user, at most all; returns how many there were.
 
-        A compaction that ran in a turn that is taken back is undone with it.
+        A compaction that ran in a turn that is taken back is undone with it. Without `restores`
+        (up to 0.154) what lay before it does not come back: of the only compaction of a file even
+        what it had kept is lost.
         """
         turns = min(turns, len(self._turns))
         if turns <= 0:
             return 0
         first = self._turns[-turns]
         del self._turns[-turns:]
-        if first.task_epoch == self.compactions:
+        if restores and first.task_epoch == self.compactions:
             self.held = self.held[: first.position]
+            return turns
+        if not restores:
+            del self._checkpoints[first.task_epoch :]
+            self._task_epoch = self.compactions
+            self._drop(turns)
             return turns
         base = self._checkpoints[first.task_epoch]
         if isinstance(base, int):
@@ -115,23 +143,66 @@ class WireHistory:
         self._task_epoch = self.compactions
         return turns
 
+    def _drop(self, turns: int) -> None:
+        """Take back turns by counting what the user said in the history as it is."""
+        if self._recorded == 1 and not self.compactions:
+            self.held = [held for held in self.held if held.id.line > self._first_line]
+        # Where compacted lines do not hold the history, a summary counts as a turn too.
+        said = [
+            at
+            for at, held in enumerate(self.held)
+            if is_real_user(held.raw) or (not self._recorded and is_summary(held.raw))
+        ]
+        if not said:
+            return
+        cut = said[-turns] if turns < len(said) else said[0]
+        while cut > said[0] and is_harness(self.held[cut - 1].raw):
+            cut -= 1
+        self.held = self.held[:cut]
+
     def keep(self, held: Sequence[Held]) -> None:
         """Exchange the entries for the same items under other ids, or with other marks."""
         self.held = list(held)
 
 
 def rebuilt(history: Sequence[WireItem], message: str) -> list[WireItem]:
-    """The history after an old compacted line that does not hold it: what the user said, newest
-    first, as far as 20,000 tokens go, and the summary message at the end."""
+    """The history after an old compacted line that does not hold it: the harness's own messages as
+    they were last written together, what the user said, newest first, as far as 20,000 tokens go,
+    and the summary message at the end."""
     said = [raw for raw in history if is_real_user(raw)]
-    texts = ["".join(texts_of(raw.get("content"))) for raw in said]
+    texts = [_words_of(raw) for raw in said]
     kept = [
         said[place]
-        if room is None
-        else {**said[place], "content": _text_content(truncated(texts[place], room))}
+        if room is None and texts_of(said[place].get("content")) == [texts[place]]
+        else {**said[place], "content": _text_content(_cut(texts[place], room))}
         for place, room in newest_within([text_tokens(text) for text in texts], USER_BUDGET)
     ]
-    return [*kept, {"type": "message", "role": "user", "content": _text_content(message)}]
+    summary = {"type": "message", "role": "user", "content": _text_content(message)}
+    return [*_initial_context(history), *kept, summary]
+
+
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None else truncated(text, room)
+
+
+def _words_of(raw: WireItem) -> str:
+    """What the user said in words: images go, and so do the tags around them."""
+    texts = texts_of(raw.get("content"))
+    return "".join(text for text in texts if not _IMAGE_TAG.fullmatch(text))
+
+
+def _initial_context(history: Sequence[WireItem]) -> list[WireItem]:
+    """The last whole run of harness messages: a single one behind the first only tells a change."""
+    run: list[WireItem] = []
+    found: list[WireItem] = []
+    for raw in history:
+        if is_harness(raw):
+            run = [*run, raw]
+            if not found or len(run) > 1 or run[0] is found[0]:
+                found = run
+        else:
+            run = []
+    return found
 
 
 def descent(history: Sequence[WireItem]) -> list[list[WireItem]]:
@@ -140,8 +211,8 @@ def descent(history: Sequence[WireItem]) -> list[list[WireItem]]:
 
 
 def normalised(history: Sequence[WireItem]) -> list[WireItem]:
-    """The history as a request carries it."""
-    return [sent_form(raw) for raw in rules.normalised(history, half_of, _aborted)]
+    """The history as a request carries it, each item with all that is stored of it."""
+    return rules.normalised(history, half_of, _aborted)
 
 
 def _aborted(call: WireItem) -> WireItem:
@@ -159,6 +230,10 @@ class Head(msgspec.Struct, frozen=True):
     instructions: str = ""
     in_input: bool = True
     """False for files from before they were sent as an item of the input."""
+    ids: bool = True
+    """False for files whose items are sent without their ids."""
+    told: tuple[str, ...] = ()
+    """The metadata that the provider gets (OpenAI's own; others get none)."""
 
     def message(self) -> WireItem:
         """The base instructions as the developer message that is sent.
@@ -167,24 +242,34 @@ class Head(msgspec.Struct, frozen=True):
         itself one of the thread's id in the name space for object ids.
         """
         space = uuid.uuid5(uuid.NAMESPACE_OID, self.thread)
-        return {
+        base: WireItem = {
             "type": "message",
             "id": f"msg_{uuid.uuid5(space, self.instructions)}",
             "role": "developer",
             "content": _text_content(self.instructions),
         }
+        return {**base, METADATA: {KINDS: [_BASE]}} if self.told else base
 
     def request(self, history: Sequence[WireItem]) -> list[WireItem]:
         """The input of a request: the base instructions unless the history holds them, then it."""
-        sent = normalised(history)
+        sent = [self._sent(raw) for raw in normalised(history)]
         if not self.instructions or not self.in_input or any(map(self._is_base, history)):
             return sent
         return [self.message(), *sent]
 
+    def _sent(self, raw: WireItem) -> WireItem:
+        sent = sent_form(raw)
+        if not self.ids:
+            sent.pop("id", None)
+        known = dict_of(raw.get(METADATA)) if self.told else {}
+        if told := {key: known[key] for key in self.told if key in known}:
+            sent[METADATA] = told
+        return sent
+
     def _is_base(self, raw: WireItem) -> bool:
         if type_of(raw) != "message" or raw.get("role") != "developer":
             return False
-        if "model.base_instructions" in kinds_of(raw):
+        if _BASE in kinds_of(raw):
             return True
         return "".join(texts_of(raw.get("content"))) == self.instructions
 

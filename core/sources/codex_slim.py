@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from sys import intern
 from typing import Any, Final
+
+from msgspec import UNSET
 
 from ..context import EntryId
 from ..items import (
@@ -13,13 +16,24 @@ from ..items import (
     FunctionCall,
     FunctionCallOutput,
     Item,
+    Message,
     Reasoning,
+    Role,
 )
 from .base import WireItem
 from .bodies import FileBodies
 from .codex_cards import Shortened
-from .codex_items import METADATA, PAYLOAD_TYPES, Stored, dict_of, item_of, texts_of, type_of
-from .codex_lines import Call, Output, Thought, decode_known
+from .codex_items import (
+    METADATA,
+    PAYLOAD_TYPES,
+    Stored,
+    dict_of,
+    item_of,
+    split_summary,
+    texts_of,
+    type_of,
+)
+from .codex_lines import Call, Output, Said, Thought, decode_known
 from .codex_replay import Held
 from .cutting import (
     HEAD,
@@ -30,6 +44,7 @@ from .cutting import (
     check_of,
     cut,
     cut_all,
+    sample_of,
     shorten,
     shorten_call,
 )
@@ -40,6 +55,9 @@ SAID_HEAD: Final = 512
 """Characters kept of what is said in the user's name: Codex's summary prefix must be in it."""
 SAID_KEEP: Final = 4096
 
+PREFIX_CHARS: Final = 64
+"""A text of fewer characters cannot begin with the prefix, which has some hundred bytes."""
+
 _KINDS: Final = "content_item_kinds"
 
 
@@ -49,6 +67,8 @@ class Slimmer:
     def __init__(self, path: Path) -> None:
         self.bodies = bodies_of(path)
         self._place = Place(0, 0)
+        self._metadata: dict[Sequence[str], WireItem] = {}
+        """What is kept of the metadata of messages, the same for thousands of them."""
 
     def twin(self) -> Slimmer:
         """One for another pass over the same file."""
@@ -71,7 +91,7 @@ class Slimmer:
         if isinstance(payload, Output):
             text, call_id, name = payload.output, intern(payload.call_id), payload.name or ""
             if len(text) > KEEP:
-                body = Body(offset, size, 0, len(text), 0, hash(text))
+                body = Body(offset, size, 0, len(text), 0, hash(text), sample_of(text))
                 item = FunctionCallOutput(call_id, text[:HEAD], name, False, "", body)
             else:
                 item = FunctionCallOutput(call_id, text, name)
@@ -86,6 +106,32 @@ class Slimmer:
             item, raw = self._thought(payload, line)
         return Held(id, raw, item)
 
+    def said(self, line: Line, payload: Said) -> tuple[WireItem, Item]:
+        """The message of a line that was decoded into its own form, in both its forms."""
+        role, parts = payload.role, payload.content
+        raw: WireItem = {
+            "type": "message",
+            "id": payload.id,
+            "role": role,
+            "content": [{"type": each.type, "text": each.text} for each in parts],
+        }
+        if payload.phase is not UNSET:
+            raw["phase"] = payload.phase
+        kinds: Sequence[str] = ()
+        if payload.metadata is not UNSET:
+            kinds = payload.metadata.content_item_kinds or ()
+            raw[METADATA] = self._metadata.setdefault(kinds, {_KINDS: [*kinds]} if kinds else {})
+        item: Item
+        if len(parts) == 1 and _is_plain(role, parts[0].text, kinds):
+            by = Role.USER if role == "user" else Role.ASSISTANT
+            item = Message(by, parts[0].text, False, payload.phase or "")
+        else:
+            item = item_of(raw)
+        if any(len(each.text) > KEEP for each in parts):
+            cut_wire(raw)
+            item = shorten(item, Place(line.offset, line.size))
+        return raw, item
+
     def _thought(self, payload: Thought, line: Line) -> tuple[Reasoning, Stored]:
         sealed, text = payload.encrypted_content or "", ""
         if payload.summary or payload.content:
@@ -95,7 +141,8 @@ class Slimmer:
         if len(text) <= KEEP and len(sealed) <= HEAD:
             return Reasoning(text, sealed), raw
         check = check_of(text, sealed)
-        body = Body(line.offset, line.size, 0, len(text), len(sealed), check)
+        sample = sample_of(text) if len(text) > KEEP else ""
+        body = Body(line.offset, line.size, 0, len(text), len(sealed), check, sample)
         return Reasoning(text[:HEAD], sealed[:SEALED_HEAD], body), raw
 
     def _again(self, line: Line) -> WireItem | None:
@@ -131,7 +178,12 @@ class Slimmer:
 def slim_reader(number: int = 0, offset: int = 0) -> LineReader:
     """Reads the lines of a large rollout, from this one on."""
     return LineReader(
-        number=number, offset=offset, known=decode_known, long=LONG, parse_long=parse_long
+        number=number,
+        offset=offset,
+        known=decode_known,
+        views=True,
+        long=LONG,
+        parse_long=parse_long,
     )
 
 
@@ -158,6 +210,15 @@ def cut_wire(raw: WireItem) -> None:
 
 
 _NO_METADATA: Final[WireItem] = {}
+
+
+def _is_plain(role: str, text: str, kinds: Sequence[str]) -> bool:
+    """Whether a message is certainly what the model, or the user, said: nothing else is to be
+    asked (see codex_items.is_summary and is_contextual)."""
+    if role == "assistant":
+        return True
+    plain = role == "user" and len(kinds) == 1 and kinds[0].startswith("user.")
+    return plain and (len(text) < PREFIX_CHARS or split_summary(text) is None)
 
 
 def _item_at(value: dict[str, Any], part: int, held: Item) -> Item | None:

@@ -36,6 +36,9 @@ from .codex_items import (
 )
 from .cutting import length, size_in_bytes
 
+BY_CONTENT: Final = (0, 157)
+"""The version from which items are estimated by what they hold."""
+SEALED: Final = COMPACTIONS | {"reasoning"}
 NEW_COMPACTION_RULE: Final = (0, 171)
 """The version from which a sealed summary counts a third of its base64 length."""
 
@@ -52,6 +55,8 @@ def version_of(text: str) -> tuple[int, ...]:
 
 def estimate_item(raw: WireItem, version: tuple[int, ...] = NEW_COMPACTION_RULE) -> int:
     """Tokens of one history item."""
+    if type(raw) is dict and raw.get("type") == "message":
+        return tokens_of_bytes(_content(raw.get("content")))
     if isinstance(raw, Stored) and raw.sealed:
         return tokens_of_bytes(sealed_size(raw.sealed))
     return tokens_of_bytes(_bytes(raw, version))
@@ -62,6 +67,23 @@ def estimate_items(
 ) -> int:
     """Tokens of several items, each rounded up."""
     return sum(estimate_item(raw, version) for raw in items)
+
+
+def estimate_after(
+    instructions: str, items: Iterable[WireItem], version: tuple[int, ...] = NEW_COMPACTION_RULE
+) -> int:
+    """What Codex puts the context at after a compaction: the base instructions and the new history
+    (all of it, not cut). Versions before 0.157 count what the JSON of an item takes, as it is
+    stored."""
+    base = tokens_of_bytes(len(instructions.encode("utf-8", "replace")))
+    if version >= BY_CONTENT:
+        return base + estimate_items(items, version)
+    return base + sum(
+        estimate_item(raw, version)
+        if type_of(raw) in SEALED
+        else tokens_of_bytes(utf8_bytes(json_of(raw)))
+        for raw in items
+    )
 
 
 def unreported(history: Sequence[WireItem], version: tuple[int, ...] = NEW_COMPACTION_RULE) -> int:
@@ -99,20 +121,27 @@ def _bytes(raw: WireItem, version: tuple[int, ...]) -> int:
 
 
 def _content(content: object) -> int:
-    size = sum(map(size_in_bytes, texts_of(content)))
-    if isinstance(content, list):
-        for part in content:
-            match part:
-                case {"type": "input_image"}:
-                    size += IMAGE_BYTES
-                case {"encrypted_content": str(sealed)}:
-                    size += sealed_part_size(length(sealed))
-                case _:
-                    pass
+    if not isinstance(content, list):
+        return sum(map(size_in_bytes, texts_of(content)))
+    size = 0
+    for part in content:
+        if not isinstance(part, dict):
+            continue
+        if isinstance(text := part.get("text"), str):
+            size += size_in_bytes(text)
+        if part.get("type") == "input_image":
+            size += IMAGE_BYTES
+        elif isinstance(sealed := part.get("encrypted_content"), str):
+            size += sealed_part_size(length(sealed))
     return size
 
 
 __all__ = [
-    "NEW_COMPACTION_RULE", "estimate_item", "estimate_items", "tokens_of_bytes", "unreported",
+    "NEW_COMPACTION_RULE",
+    "estimate_after",
+    "estimate_item",
+    "estimate_items",
+    "tokens_of_bytes",
+    "unreported",
     "version_of",
 ]  # fmt: skip

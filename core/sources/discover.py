@@ -1,8 +1,9 @@
 """The sessions of Codex on this machine, newest first, without reading them whole.
 
 Codex keeps a rollout for each thread under CODEX_HOME (default ~/.codex): running and finished ones
-in sessions/YYYY/MM/DD, put-away ones in archived_sessions. The beginning of a file tells its
-project, model and first message; the rest is only searched for compactions.
+in sessions/YYYY/MM/DD, put-away ones in archived_sessions; cold ones are packed with zstd. The
+beginning of a file tells its project, model and first message; the rest is only searched for
+compactions.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from typing import Final
 import msgspec
 
 from ..errors import ThresherError
-from .codex_events import AGENT
 from .codex_items import dict_of, is_real_user, text_of, texts_of
-from .found import Finder, FoundSession, count_matches, newest_first, reason_of
-from .lines import Line, LineReader, open_bytes
+from .codex_reading import AGENT
+from .found import Finder, FoundSession, newest_first
+from .glance import glance, told_by
+from .lines import Line
 
-HEAD: Final = 1 << 18
-"""Bytes read for project, model and title."""
 HEAD_LINES: Final = 60
-SEARCH_LIMIT: Final = 64 << 20
-"""Larger files are not searched for compactions: their number is then unknown."""
+"""Lines read for project, model and title."""
 
-_NAME: Final = re.compile(r"rollout-(?P<time>[0-9T-]{19})-(?P<id>[0-9A-Za-z-]+)\.jsonl(\.zst)?$")
+_NAME: Final = re.compile(
+    r"rollout-(?P<time>[0-9T-]{19})-(?P<id>[0-9A-Za-z-]+)(_[0-9A-Za-z-]+)?\.jsonl(\.zst)?$"
+)
 _COMPACTED: Final = re.compile(rb'"type"\s*:\s*"compacted"')
 
 
@@ -56,7 +57,7 @@ def find_codex_sessions(home: Path | None = None) -> Iterator[FoundSession]:
 def latest_codex_session(home: Path | None = None) -> Path:
     """The session that was written to last. None at all is a ThresherError."""
     home = home or codex_home()
-    files = [path for path in codex_files(home) if path.suffix == ".jsonl"]
+    files = codex_files(home)
     if not files:
         raise ThresherError(
             "No sessions",
@@ -77,19 +78,7 @@ def look_at(path: Path) -> FoundSession:
         size=stat.st_size,
         archived="archived_sessions" in path.parts,
     )
-    if path.suffix == ".zst":
-        return msgspec.structs.replace(found, problem="packed with zstd, which is not read yet")
-    try:
-        with open_bytes(path) as file:
-            found = _described(found, file.read(HEAD))
-            file.seek(0)
-            if stat.st_size <= SEARCH_LIMIT:
-                found = msgspec.structs.replace(found, compactions=count_matches(file, _COMPACTED))
-    except FileNotFoundError:
-        raise
-    except (OSError, EOFError) as error:
-        return msgspec.structs.replace(found, problem=f"cannot be read: {reason_of(error)}")
-    return found
+    return glance(found, _described, _COMPACTED)
 
 
 def id_of(path: Path) -> str:
@@ -100,20 +89,16 @@ def id_of(path: Path) -> str:
 
 def _rollouts(folder: Path) -> Iterator[Path]:
     for place, _, names in os.walk(folder):
+        here = set(names)
         for name in names:
-            if _NAME.match(name):
+            # Codex packs a file and removes it; while both are there, the plain one counts.
+            again = name.endswith(".zst") and name.removesuffix(".zst") in here
+            if _NAME.match(name) and not again:
                 yield Path(place, name)
 
 
-def _described(found: FoundSession, head: bytes) -> FoundSession:
-    reader = LineReader()
-    for line in islice(reader.feed(head), HEAD_LINES):
-        found = _with(found, line)
-        if found.title and found.model:
-            break
-    if not found.version and not found.title:
-        return msgspec.structs.replace(found, problem="its beginning is not that of a session")
-    return found
+def _described(found: FoundSession, lines: Iterator[Line]) -> FoundSession:
+    return told_by(found, islice(lines, HEAD_LINES), _with)
 
 
 def _with(found: FoundSession, line: Line) -> FoundSession:

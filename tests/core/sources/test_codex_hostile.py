@@ -18,8 +18,16 @@ from thresher.core.sources.codex_events import Translator
 from thresher.core.sources.lines import LineReader
 from thresher.core.sources.report import compaction_records, state_at
 
+from .mutations import mutated, sound
+
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "codex"
 NAMES = ("mid_turn", "remote_v2", "manual_appserver", "compact_overflow_all", "token_budget")
+OLDER = tuple(
+    f"more/{group.name}/{path.name.removesuffix('.jsonl.gz')}"
+    for group in sorted((FIXTURES / "more").iterdir())
+    if group.name in ("v063", "v098", "v151_rollbacks", "turn_errors", "remote_failures", "trims")
+    for path in group.glob("rollout-*")
+)
 
 
 @cache
@@ -121,88 +129,15 @@ def test_hostile_texts_pass_through_unchanged(hostile_text: str) -> None:
     assert shown == hostile_text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.text(max_size=8)
-)
-JUNK = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+DAMAGED = mutated([recorded(name) for name in NAMES + OLDER])
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    if isinstance(value, dict):
-        for key, each in value.items():
-            found += places(each, (*path, key))
-    elif isinstance(value, list):
-        for at, each in enumerate(value):
-            found += places(each, (*path, at))
-    return found
-
-
-class Rollout(bytes):
-    # Shown by its size: a whole recording is too long to print.
-
-    def __repr__(self) -> str:
-        return f"Rollout of {len(self):,} bytes"
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    lines = list(recorded(draw(st.sampled_from(NAMES))))
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(lines) - 1))
-        match draw(
-            st.sampled_from(["drop", "double", "swap", "cut", "bytes", "value", "value", "key"])
-        ):
-            case "drop":
-                lines[at] = b""
-            case "double":
-                lines.insert(at, lines[draw(st.integers(0, len(lines) - 1))])
-            case "swap":
-                other = draw(st.integers(0, len(lines) - 1))
-                lines[at], lines[other] = lines[other], lines[at]
-            case "cut":
-                lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
-            case "bytes":
-                place = draw(st.integers(0, len(lines[at])))
-                lines[at] = lines[at][:place] + draw(st.binary(max_size=6)) + lines[at][place:]
-            case "value" | "key" as what:
-                try:
-                    value = json.loads(lines[at])
-                except ValueError:
-                    continue
-                found = places(value) if isinstance(value, dict) else []
-                if not found:
-                    continue
-                *way, last = draw(st.sampled_from(found))
-                parent = value
-                for step in way:
-                    parent = parent[step]
-                if what == "key" and isinstance(parent, dict):
-                    del parent[last]
-                else:
-                    parent[last] = draw(JUNK)
-                lines[at] = json.dumps(value).encode() + b"\n"
-    return Rollout(b"".join(lines))
-
-
-@given(mutated())
+@given(DAMAGED)
 def test_no_mutation_of_a_recording_stops_the_reader(data: bytes) -> None:
-    records = read(data)
-    state = state_at(records)
-    assert not [problem for problem in state.problems if problem.kind == "record"]
-    numbers = [record.n for record in records]
-    assert numbers == sorted(numbers)
-    for record in records:
-        assert e.decode(e.encode(record)).event == record.event
+    sound(read(data))
 
 
-@given(mutated())
+@given(DAMAGED)
 def test_no_mutation_stops_the_rebuilding_of_requests(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
@@ -216,7 +151,7 @@ def test_no_mutation_stops_the_rebuilding_of_requests(
 
 
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(NAMES + OLDER),
     st.lists(st.integers(0, 60), max_size=5, unique=True),
     st.binary(max_size=40),
 )

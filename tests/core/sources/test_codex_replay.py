@@ -53,6 +53,7 @@ def event(kind: str, **more: Any) -> Json:
 META = line(
     "session_meta", {"id": "T1", "cwd": "/p", "cli_version": "0.60.0", "instructions": "Be brief."}
 )
+LATER = line("session_meta", {"id": "T1", "cwd": "/p", "cli_version": "0.155.1"})
 START, END = event("task_started"), event("task_complete", last_agent_message="x")
 
 
@@ -89,11 +90,12 @@ def test_an_old_compacted_line_without_history_is_rebuilt_from_what_the_user_sai
         line("compacted", {"message": "the summary"}),
         item(message("user", "second")),
     )
-    assert texts(source.context_raw()) == ["first", "the summary", "second"]
+    harness = "<environment_context>x</environment_context>"
+    assert texts(source.context_raw()) == [harness, "first", "the summary", "second"]
     assert same_as_raw(source)
     (report,) = compaction_records(source.read())
     assert report.items is not None
-    assert (report.items.before, report.items.kept, report.items.after) == (5, 1, 2)
+    assert (report.items.before, report.items.kept, report.items.after) == (5, 2, 3)
     assert (report.evidence, report.summary) == ("derived", "the summary")
     summary = context_at(source.read(), 6).entries[-1].item
     assert summary == CompactionSummary("the summary")
@@ -281,7 +283,7 @@ def test_a_rollback_of_a_turn_that_compacted_undoes_the_compaction(tmp_path: Pat
         compacted(),
         END,
     ]
-    source = session(tmp_path, META, *turn("a"), *middle, rolled(1), *turn("z"))
+    source = session(tmp_path, LATER, *turn("a"), *middle, rolled(1), *turn("z"))
     assert texts(source.context_raw()) == ["a", "re a", "z", "re z"]
     assert same_as_raw(source)
     (event,) = [r.event for r in source.read() if isinstance(r.event, e.HistoryRolledBack)]
@@ -290,10 +292,44 @@ def test_a_rollback_of_a_turn_that_compacted_undoes_the_compaction(tmp_path: Pat
 
 def test_a_rollback_of_a_turn_undoes_the_compaction_before_its_message(tmp_path: Path) -> None:
     source = session(
-        tmp_path, META, *turn("a"), START, compacted(), item(message("user", "b")), END, rolled(1)
+        tmp_path, LATER, *turn("a"), START, compacted(), item(message("user", "b")), END, rolled(1)
     )
     assert texts(source.context_raw()) == ["a", "re a"]
     assert same_as_raw(source)
+
+
+def test_an_older_codex_lost_what_lay_before_a_compaction_that_a_rollback_undid(
+    tmp_path: Path,
+) -> None:
+    context = item(message("developer", "rules"))
+    second = [START, compacted(), context, item(message("user", "b")), END]
+    source = session(tmp_path, META, *turn("a"), *second, rolled(1), *turn("z"))
+    assert texts(source.context_raw()) == ["rules", "z", "re z"]
+    assert same_as_raw(source)
+    (event,) = [r.event for r in source.read() if isinstance(r.event, e.HistoryRolledBack)]
+    assert event.undone == (1,)
+
+
+def test_an_older_codex_took_the_harness_messages_in_front_of_a_turn_back_with_it(
+    tmp_path: Path,
+) -> None:
+    change = item(message("developer", "new rules"))
+    third = [START, change, item(message("user", "b")), END]
+    source = session(tmp_path, META, *turn("a"), *third, rolled(1))
+    assert texts(source.context_raw()) == ["a", "re a"]
+
+
+def test_pictures_in_what_the_user_said_go_with_an_old_compacted_line(tmp_path: Path) -> None:
+    words = {"type": "input_text", "text": "look"}
+    picture = [
+        {"type": "input_text", "text": "<image name=[Image #1]>"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
+        {"type": "input_text", "text": "</image>"},
+    ]
+    said = {"type": "message", "role": "user", "content": [words, *picture]}
+    source = session(tmp_path, META, item(said), line("compacted", {"message": "s"}))
+    kept, _ = source.context_raw()
+    assert kept["content"] == [words]
 
 
 def test_a_rollback_of_more_turns_than_there_are_keeps_what_was_before_the_first(
@@ -310,6 +346,21 @@ def test_a_rollback_without_turns_is_a_note(tmp_path: Path) -> None:
         r.event for r in session(tmp_path, META, rolled(1)).read() if isinstance(r.event, e.Note)
     ]
     assert [note.kind for note in notes] == ["rollback"]
+
+
+def test_openai_s_own_endpoint_is_told_some_of_the_metadata(tmp_path: Path) -> None:
+    known = {"turn_id": "t", "create_time": 1.5, "content_item_kinds": ["user.text"], "more": 1}
+    said = message("user", "a", id="m1", internal_chat_message_metadata_passthrough=known)
+
+    def sent_by(version: str, provider: str) -> Json:
+        about = {"id": "T1", "cli_version": version, "model_provider": provider}
+        lines = [line("session_meta", about), *turn("x")[:1], item(said), *turn("x")[2:]]
+        (request,) = session(tmp_path, *lines).requests()
+        return request.input[-1].get("internal_chat_message_metadata_passthrough", {})
+
+    assert sorted(sent_by("0.171.0", "openai")) == ["content_item_kinds", "create_time", "turn_id"]
+    assert sorted(sent_by("0.150.1", "openai")) == ["create_time", "turn_id"]
+    assert sent_by("0.171.0", "my-own") == {}
 
 
 # -- failed compactions ------------------------------------------------------------------------
@@ -454,3 +505,26 @@ def test_sealed_reasoning_counts_once_more_before_the_last_words_of_the_user() -
     assert unreported([first, thought, answer, last]) == 288 + 1
     assert unreported([first, last, thought]) == 0
     assert unreported([first, last]) == 0
+
+
+# -- turns without an end ----------------------------------------------------------------------
+
+
+def test_a_turn_without_an_end_had_sent_what_nothing_answered(tmp_path: Path) -> None:
+    settings = line("turn_context", {"model": "m"}, ordinal=0)
+    version = line("session_meta", {"id": "T1", "cli_version": "0.171.0"}, ordinal=0)
+    killed = [START, settings, item(message("user", "b"))]
+    requests = list(session(tmp_path, version, *killed, *turn("c")).requests())
+    assert [(each.failed, each.evidence) for each in requests] == [
+        ("interrupted", "inferred"),
+        ("", "derived"),
+    ]
+    assert texts(requests[0].input) == ["b"]
+
+
+def test_a_turn_without_an_end_whose_tool_still_ran_had_sent_nothing_more(tmp_path: Path) -> None:
+    settings = line("turn_context", {"model": "m"}, ordinal=0)
+    version = line("session_meta", {"id": "T1", "cli_version": "0.171.0"}, ordinal=0)
+    killed = [START, settings, item(message("user", "b")), item(call("c1")), item(call("c2"))]
+    lines = [version, *killed, item(output("c2")), *turn("c")]
+    assert [each.failed for each in session(tmp_path, *lines).requests()] == ["", ""]

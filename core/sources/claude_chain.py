@@ -8,12 +8,14 @@ it. The rules are those measured with recorded requests of versions 1.0.128 to 2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from ..context import EntryId
-from ..items import Item
+from ..items import FunctionCall, FunctionCallOutput, Item, text_length
 
 
 class Role(StrEnum):
@@ -31,38 +33,30 @@ class Role(StrEnum):
     """On the way, but not for the model."""
 
 
-class Node:
+class Node(msgspec.Struct, eq=False):
     """A record in the tree. `family` is the id of the response that an assistant record is a block
     of; `items` is what the model sees of it, `ids` their places in our context, `raw` the message
     in the wire form where somebody asked for it."""
 
-    __slots__ = (
-        "family", "ids", "items", "line", "lost", "orphan", "parent", "preserved", "raw",
-        "results", "role", "shown", "uuid",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        uuid: str,
-        line: int,
-        role: Role,
-        items: tuple[Item, ...] = (),
-        family: str = "",
-        raw: Any = None,
-    ) -> None:
-        self.uuid, self.line, self.role = uuid, line, role
-        self.items, self.family, self.raw = items, family, raw
-        self.parent: Node | None = None
-        self.results: list[Node] = []
-        self.ids: tuple[EntryId, ...] = ()
-        self.shown = False
-        """It is in the view that is kept up to date."""
-        self.lost = False
-        """The program itself left it out, although it is on the way."""
-        self.orphan = False
-        """Its parent is not in the file."""
-        self.preserved: frozenset[Node] = frozenset()
-        """Of a boundary: the records before it that are still sent."""
+    uuid: str
+    line: int
+    role: Role
+    items: tuple[Item, ...] = ()
+    family: str = ""
+    raw: Any = None
+    parent: Node | None = None
+    results: tuple[Node, ...] = ()
+    ids: tuple[EntryId, ...] = ()
+    made_by: str = ""
+    """Of a response: its model."""
+    shown: bool = False
+    """It is in the view that is kept up to date."""
+    lost: bool = False
+    """The program itself left it out, although it is on the way."""
+    orphan: bool = False
+    """Its parent is not in the file."""
+    preserved: frozenset[Node] = frozenset()
+    """Of a boundary: the records before it that are still sent."""
 
     def __repr__(self) -> str:
         return f"Node({self.line}, {self.role})"
@@ -70,7 +64,7 @@ class Node:
     @property
     def chars(self) -> int:
         """Characters of its texts."""
-        return sum(len(item.text) for item in self.items)
+        return sum(map(text_length, self.items))
 
 
 class Tree:
@@ -82,6 +76,11 @@ class Tree:
         self.last: Node | None = None
         self.relinked = 0
         """How often links were changed: a way from before may lead elsewhere now."""
+        self.doubled: set[str] = set()
+        """Responses that the program wrote down more than once, in part or whole."""
+        self._blocks: set[int] = set()
+        self._gone_families: set[str] = set()
+        """Responses of which some records are not held any more (see SlimTree)."""
         self._boundary: Node | None = None
         self._anchor = ""
         self._head: Node | None = None
@@ -99,18 +98,43 @@ class Tree:
         if after_boundary and boundary is not None and found is not None:
             gone = found.line < boundary.line and found not in boundary.preserved
             found = self.last if gone else found
-        anchor = self.nodes.get(self._anchor) if self._anchor else None
-        if anchor is not None and found is anchor and not self._is_preserved(node):
-            found = self._tail or anchor
+        if found is not None and found.uuid == self._anchor and not self._is_preserved(node):
+            found = self._tail or found
         node.parent = found
         self.nodes[node.uuid] = node
         if node.family:
             self.families.setdefault(node.family, []).append(node)
+            self._note_blocks(node, node.family)
         if node.role is Role.RESULT and found is not None and found.role is Role.ASSISTANT:
-            found.results.append(node)
+            found.results += (node,)
+            self._note_blocks(node, found.family)
         self.last = node
         if node.uuid == self._anchor:
             self._relink(node)
+
+    def extend(self, node: Node) -> bool:
+        """Take a record whose uuid is new, and which follows the last one; the same as `add`, when
+        there is nothing else to be looked at. False, and nothing is done, when there may be."""
+        last, anchor = self.last, self._anchor
+        if last is None or self.doubled or anchor == last.uuid or anchor == node.uuid:
+            return False
+        is_result = node.role is Role.RESULT and last.role is Role.ASSISTANT
+        family = last.family if is_result else node.family
+        if family:
+            if len(node.items) != 1 or family in self._gone_families:
+                return False
+            key = _key(family, node.items[0])
+            if key in self._blocks:
+                return False
+            if key:
+                self._blocks.add(key)
+        if is_result:
+            last.results += (node,)
+        elif family:
+            self.families.setdefault(family, []).append(node)
+        node.parent = last
+        self.nodes[node.uuid] = self.last = node
+        return True
 
     def bound(
         self, boundary: Node, anchor: str, head: str, tail: str, preserved: Iterable[str]
@@ -133,6 +157,14 @@ class Tree:
         self._tail = last if way else None
         if (found := self.nodes.get(anchor)) is not None:
             self._relink(found)
+
+    def knows(self, uuid: str) -> bool:
+        """Whether the file has held this record."""
+        return uuid in self.nodes
+
+    def forget(self, boundary: Node, shown: Iterable[Node]) -> None:
+        """A compaction is over, and these are sent: what is not needed now may go. Here nothing
+        goes (see SlimTree)."""
 
     @property
     def tip(self) -> Node | None:
@@ -165,7 +197,11 @@ class Tree:
         return [node for node in found if node.items and not node.lost]
 
     def _beside(self, way: Sequence[Node]) -> dict[int, list[Node]]:
-        """Records on side branches that belong to the way, by the place after which they come."""
+        """Records on side branches that belong to the way, by the place after which they come.
+
+        A response that the program wrote down a second time belongs to it once: with what is on the
+        way.
+        """
         places = {node: at for at, node in enumerate(way)}
         found: dict[int, list[Node]] = {}
         done: set[str] = set()
@@ -183,11 +219,37 @@ class Tree:
             if not node.family or node.family in done:
                 continue
             done.add(node.family)
-            for member in self.families[node.family]:
-                put(member, at, node.family)
-                for result in member.results:
-                    put(result, places.get(member, at), node.family)
+            for member, each in self._once(node.family, places):
+                put(each, at if each is member else places.get(member, at), node.family)
         return found
+
+    def _once(self, family: str, places: Container[Node]) -> Iterator[tuple[Node, Node]]:
+        """The records of a response that are not on the way, each with the block of it to which it
+        belongs. Of what was written down twice only one comes, if none is on the way."""
+        members = self.families[family]
+        doubled = family in self.doubled
+        known: set[Any] = set()
+        if doubled:
+            on_way = [each for each in members if each in places]
+            results = (each for member in on_way for each in member.results if each in places)
+            known = _blocks((*on_way, *results))
+        for member in members:
+            for each in (member, *member.results):
+                if each in places:
+                    continue
+                blocks = _blocks((each,)) if doubled else set()
+                if known.isdisjoint(blocks):
+                    known |= blocks
+                    yield member, each
+                elif each is member:
+                    break
+
+    def _note_blocks(self, node: Node, family: str) -> None:
+        # Of several alike in one record only one counts.
+        for key in {_key(family, item) for item in node.items} - {0}:
+            if key in self._blocks:
+                self.doubled.add(family)
+            self._blocks.add(key)
 
     def _relink(self, anchor: Node) -> None:
         head, above = self._head, anchor
@@ -208,6 +270,34 @@ class Tree:
 
     def _is_preserved(self, node: Node) -> bool:
         return self._boundary is not None and node in self._boundary.preserved
+
+
+def _blocks(nodes: Iterable[Node]) -> set[Any]:
+    """What tells blocks of one response, and results of its calls, from each other. Empty ones say
+    nothing."""
+    found: set[Any] = set()
+    for node in nodes:
+        for item in node.items:
+            if isinstance(item, FunctionCall | FunctionCallOutput):
+                found.add((item.call_id, type(item)))
+            elif text_length(item):
+                found.add(_content(item))
+    return found
+
+
+def _key(family: str, item: Item) -> int:
+    """What tells a block of that response from all others, as a number; 0 for an empty one."""
+    if type(item) is FunctionCall or type(item) is FunctionCallOutput:
+        return hash((family, item.call_id, type(item)))
+    return hash((family, _content(item))) if text_length(item) else 0
+
+
+def _content(item: Item) -> Item:
+    """An item without its place in the file, when only its head is held."""
+    if item.body is None:
+        return item
+    body = msgspec.structs.replace(item.body, offset=0, size=0, part=0)
+    return msgspec.structs.replace(item, body=body)
 
 
 def _allowed(node: Node, boundary: Node) -> bool:

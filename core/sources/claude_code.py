@@ -12,24 +12,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
-from itertools import chain, islice
 from pathlib import Path
 
-from ..events import ErrorRaised, Note, Record
+from ..events import Record
 from .base import RebuiltRequest, WireItem
 from .claude_events import Translator
 from .claude_folder import Folder
 from .claude_messages import messages_of
+from .claude_newest import newest
 from .claude_plain import plain
 from .claude_reading import AGENT
 from .claude_tail import ClaudeTail
-from .follow import Appended, FileEvent, follow_file
-from .lines import LineReader, is_packed, read_lines
+from .cutting import is_large
+from .follow_lines import follow_lines
+from .lines import read_lines
 from .sample import Sample
-
-BATCH = 512
-"""Records handed over at a time while a file is followed."""
 
 _CHAIN_TYPES = frozenset({"user", "assistant", "system", "attachment"})
 _OWN_TYPES = frozenset({"queue-operation", "last-prompt", "file-history-snapshot"})
@@ -78,36 +75,24 @@ class ClaudeSource:
         What becomes of the file itself (shorter, replaced, gone, back) is a record too, and so is a
         subagent that joins. Ends by itself when the file can no longer be the one that was read.
         """
-        if is_packed(self.path):
-            for records in _batched(self.read()):
-                yield records
-                await asyncio.sleep(0)
-            return
-        translator, reader, folder = self._translator(), LineReader(), Folder(self.path)
-        async with aclosing(follow_file(self.path, stop)) as changes:
-            async for change in changes:
-                batch: list[Record] = []
-                match change:
-                    case Appended(data=data):
-                        for line in reader.feed(data):
-                            batch.extend(translator.feed(line))
-                            if len(batch) >= BATCH:
-                                yield batch
-                                batch = []
-                                await asyncio.sleep(0)
-                    case FileEvent():
-                        if change.quiet:
-                            whole = [translator.feed(line) for line in reader.whole()]
-                            batch = [*chain(*whole), *translator.flush()]
-                        else:
-                            batch = [*translator.flush(), _told(reader.number, change)]
-                        batch.extend(folder.news(max(0, reader.number - 1), translator))
-                if batch:
-                    yield batch
+        translator, folder = self._translator(), Folder(self.path)
+
+        def joined(line: int) -> Iterator[Record]:
+            return folder.news(max(0, line - 1), translator)
+
+        feed, flush = translator.feed, translator.flush
+        async for batch in follow_lines(
+            self.path, feed, flush, whole=self.read, stop=stop, rest=joined
+        ):
+            yield batch
 
     def tail(self) -> ClaudeTail:
-        """The same as `follow`, for a thread."""
-        return ClaudeTail(self.path)
+        """The same as `follow`, for a thread; a large file is read in the slim way."""
+        return ClaudeTail(self.path, slim=is_large(self.path))
+
+    def newest(self) -> Iterator[Record] | None:
+        """The end of a large file, told at once (see claude_newest); None for any other."""
+        return newest(self.path) if is_large(self.path) else None
 
     def requests(self) -> Iterator[RebuiltRequest]:
         """Every request that left a trace: those that were answered, those that ended in an error
@@ -137,14 +122,3 @@ class ClaudeSource:
 
 
 SOURCE = ClaudeSource
-
-
-def _batched(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while batch := list(islice(records, BATCH)):
-        yield batch
-
-
-def _told(line: int, change: FileEvent) -> Record:
-    if change.lost:
-        return Record(line, change.at, ErrorRaised(kind="file", message=change.text))
-    return Record(line, change.at, Note(kind="file", text=change.text))

@@ -7,6 +7,7 @@ A microcompaction that is recorded only takes results out, and ends nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from .claude_chain import Node, Role
 from .claude_edits import edit
 from .claude_items import CLEARED, focus_of
 from .claude_messages import MISSING
+from .claude_micro import by_rule, placeholder
 from .claude_reading import Reading
 from .codex_items import dict_of, int_of, text_of
 from .outbox import Slot
@@ -30,6 +32,10 @@ MICRO: Final = "microcompact"
 UNRECORDED: Final = (
     "this version does not record the files that it reads again after a compaction: "
     "the context may hold more than the file tells"
+)
+COPIED: Final = (
+    "what it compacted is not in this file (a session that was forked after it begins with it): "
+    "what it removed is unknown here"
 )
 PROMPT_MISSING: Final = f"{MISSING}, and the compaction prompt at the end"
 
@@ -51,18 +57,26 @@ class Compactions:
         self._r = reading
         self._block: _Block | None = None
         self._count = 0
+        self.open = False
+        """A block has begun, and may go on."""
+        self._opens = False
+        """The next block is told as what was there from the beginning."""
         self.unrecorded = False
         """The context comes from a compaction that may have restored files without a record."""
 
-    @property
-    def open(self) -> bool:
-        """A block has begun, and may go on."""
-        return self._block is not None
+    def is_open_at(self, uuid: str) -> bool:
+        """A block has begun, and this is its boundary."""
+        return self._block is not None and self._block.boundary.uuid == uuid
 
     @property
     def complete(self) -> bool:
         """The open block has its summary."""
         return self._block is not None and self._block.summary is not None
+
+    def begin_before(self, ordinal: int) -> None:
+        """The reading begins in the middle: the next boundary has this ordinal, and what is in the
+        context after it was there."""
+        self._count, self._opens = ordinal - 1, True
 
     def begin(self, boundary: Node, metadata: dict[str, Any], usage: Usage | None) -> None:
         """A boundary. `usage` is that of the last response."""
@@ -72,6 +86,7 @@ class Compactions:
         kept = dict_of(metadata.get("preservedMessages"))
         listed = kept.get("allUuids") or kept.get("uuids")
         anchor = text_of(segment.get("anchorUuid")) or text_of(kept.get("anchorUuid"))
+        r.drop_unanswered(boundary)
         before = list(r.view.nodes)
         r.tree.bound(
             boundary,
@@ -81,9 +96,18 @@ class Compactions:
             [text_of(uuid) for uuid in listed] if isinstance(listed, list) else [],
         )
         asked = [node for node in before if node not in boundary.preserved]
-        r.tell(boundary.line - 1, e.Purpose.COMPACTION, asked, missing=PROMPT_MISSING)
         used, after = int_of(metadata.get("preTokens")), int_of(metadata.get("postTokens"))
         manual = metadata.get("trigger") == "manual"
+        if before:
+            # What starts a compaction by itself has long reached the level where results go first.
+            gone = set() if manual else by_rule(asked, r.version)
+            r.tell(
+                boundary.line - 1,
+                e.Purpose.COMPACTION,
+                asked,
+                missing=PROMPT_MISSING,
+                cleared={call: placeholder(call, r.version) for call in gone},
+            )
         self.unrecorded = after is None
         event = e.HistoryCompacted(
             ordinal=self._count,
@@ -105,14 +129,14 @@ class Compactions:
             after=None if after is None else Tokens(after, Basis.ESTIMATED, Scope.MESSAGES),
             usage=usage,
             window=self._count,
-            marks=(UNRECORDED,) if self.unrecorded else (),
+            marks=tuple(_marks(unrecorded=self.unrecorded, copied=not before)),
             evidence="recorded",
             reason_evidence="recorded" if manual else "unknown",
             seconds=(int_of(metadata.get("durationMs")) or 0) / 1000,
         )
         slot = r.out.emit(boundary.line, event, hold=True)
         r.compactions[boundary] = self._count
-        self._block = _Block(boundary, slot, before)
+        self._block, self.open = _Block(boundary, slot, before), True
 
     def take(self, node: Node, content: Any, *, summary: bool) -> None:
         """A record of the block; it is in the tree already."""
@@ -126,7 +150,7 @@ class Compactions:
 
     def close(self) -> bool:
         """The block is over: tell the compaction. False when there was none."""
-        block, self._block = self._block, None
+        block, self._block, self.open = self._block, None, False
         if block is None or not isinstance(block.slot.event, e.HistoryCompacted):
             return False
         r = self._r
@@ -136,6 +160,11 @@ class Compactions:
         after = list(r.view.nodes if target is None else target)
         r.view.become(after)
         r.window = r.compactions[block.boundary]
+        r.tree.forget(block.boundary, after)
+        if self._opens:
+            self._opens = False
+            self._open_with(block, after)
+            return True
         made = edit(block.before, after, block.boundary.line, speaker=block.summary)
         summary = block.summary.items[0] if block.summary and block.summary.items else None
         marks = block.slot.event.marks
@@ -162,6 +191,24 @@ class Compactions:
         r.left_out = ""
         return True
 
+    def _open_with(self, block: _Block, after: list[Node]) -> None:
+        ordinal, line = self._r.compactions[block.boundary], block.boundary.line
+        text = (
+            f"the whole file is still being read; until then this begins after compaction "
+            f"{ordinal}, and rounds are counted from here"
+        )
+        events: list[e.Event] = [e.Note(kind="indexing", text=text)]
+        part = 0
+        for node in after:
+            node.ids = tuple(EntryId(line, part + at) for at in range(len(node.items)))
+            part += len(node.items)
+            events.extend(
+                e.ItemAppended(item=item, part=id.part, turn=self._r.turn)
+                for id, item in zip(node.ids, node.items, strict=True)
+            )
+        block.slot.exchange_all(events)
+        block.slot.held = False
+
     def micro(self, n: int, metadata: dict[str, Any], usage: Usage | None) -> None:
         """A microcompact boundary: results of named calls and named attachments left."""
         r = self._r
@@ -185,7 +232,7 @@ class Compactions:
                     for id, item in zip(node.ids, node.items, strict=True)
                 )
         made = edit(before, after, n, rewritten=frozenset(rewritten))
-        r.cleared |= calls
+        r.cleared.update(dict.fromkeys(calls, CLEARED))
         r.view.become(after)
         self._count += 1
         used, saved = int_of(metadata.get("preTokens")), int_of(metadata.get("tokensSaved"))
@@ -193,7 +240,7 @@ class Compactions:
         marks = ["the text that stands for the cleared results is not in the file"]
         if not rewritten and len(after) == len(before):
             marks.append("nothing of what it names is in the context")
-        r.out.emit(
+        r.out.add(
             n,
             e.HistoryCompacted(
                 ordinal=self._count,
@@ -221,8 +268,17 @@ class Compactions:
 
 
 def _cleared(item: Any) -> FunctionCallOutput:
-    replaced: FunctionCallOutput = msgspec.structs.replace(item, output=CLEARED, saved="")
+    replaced: FunctionCallOutput = msgspec.structs.replace(
+        item, output=CLEARED, saved="", body=None
+    )
     return replaced
+
+
+def _marks(*, unrecorded: bool, copied: bool) -> Iterator[str]:
+    if unrecorded:
+        yield UNRECORDED
+    if copied:
+        yield COPIED
 
 
 def _texts(value: object) -> set[str]:

@@ -1,32 +1,34 @@
 """The sessions of Claude Code on this machine, newest first, without reading them whole.
 
 Claude Code keeps a transcript for each session in a folder for each project, below
-CLAUDE_CONFIG_DIR (default ~/.claude). Subagents are not listed: they open from their own files.
-Nothing in a file says whether its session is still running.
+CLAUDE_CONFIG_DIR (default ~/.claude). Subagents are not listed, they belong to their session and
+open from their own files; one whose session is gone has a row. Nothing in a transcript says whether
+its session is still running: see claude_alive.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from .claude_agents import is_agent, orphans
+from .claude_alive import registered
 from .claude_items import SYNTHETIC, first_text, has_results, is_echo
 from .claude_reading import AGENT
 from .claude_start import TITLE
 from .codex_items import dict_of, text_of
-from .found import Finder, FoundSession, count_matches, newest_first, reason_of
-from .lines import Line, LineReader, open_bytes
+from .found import Finder, FoundSession, newest_first
+from .glance import glance, told_by
+from .lines import Line
 
-HEAD: Final = 1 << 18
-"""Bytes read for project, model and title."""
 HEAD_LINES: Final = 60
-SEARCH_LIMIT: Final = 64 << 20
-"""Larger files are not searched for compactions: their number is then unknown."""
+"""Lines read for project, model and title."""
 
 _BOUNDARY: Final = re.compile(rb'"subtype"\s*:\s*"(?:micro)?compact_boundary"')
 
@@ -37,10 +39,12 @@ def claude_home() -> Path:
 
 
 def claude_files(home: Path | None = None) -> list[Path]:
-    """The transcripts, newest first, without those of subagents."""
+    """The transcripts, newest first, without those of subagents that have a session, and without
+    the empty files that versions up to 2.0 leave behind whenever a session is resumed."""
     projects = (home or claude_home()) / "projects"
     try:
-        found = [path for path in projects.glob("*/*.jsonl") if not _is_agent(path)]
+        found = [path for path in projects.glob("*/*.jsonl") if _is_session(path)]
+        found.extend(orphans(projects))
     except OSError:
         return []
     return newest_first(found)
@@ -52,17 +56,7 @@ def look_at(path: Path) -> FoundSession:
     found = FoundSession(
         path=path, agent=AGENT, id=id_of(path), modified=stat.st_mtime, size=stat.st_size
     )
-    try:
-        with open_bytes(path) as file:
-            found = _described(found, file.read(HEAD))
-            file.seek(0)
-            if stat.st_size <= SEARCH_LIMIT:
-                found = msgspec.structs.replace(found, compactions=count_matches(file, _BOUNDARY))
-    except FileNotFoundError:
-        raise
-    except (OSError, EOFError) as error:
-        return msgspec.structs.replace(found, problem=f"cannot be read: {reason_of(error)}")
-    return found
+    return glance(found, _described, _BOUNDARY)
 
 
 def id_of(path: Path) -> str:
@@ -70,26 +64,32 @@ def id_of(path: Path) -> str:
     return path.stem
 
 
-def _is_agent(path: Path) -> bool:
-    return path.name.startswith("agent-")
+def _is_session(path: Path) -> bool:
+    try:
+        return not is_agent(path) and path.stat().st_size > 0
+    except OSError:
+        return False
 
 
-def _described(found: FoundSession, head: bytes) -> FoundSession:
+def _described(found: FoundSession, lines: Iterator[Line]) -> FoundSession:
     named = ""
-    reader = LineReader()
-    for line in islice(reader.feed(head), HEAD_LINES):
+
+    def take(found: FoundSession, line: Line) -> FoundSession:
+        nonlocal named
         value = line.value or {}
         if value.get("type") == "summary":
             named = named or text_of(value.get("summary"))
-        found = _with(found, line)
-        if found.title and found.model:
-            break
-    if found.version or found.title:
-        return msgspec.structs.replace(found, title=found.title or named)
-    if named:
+        return _with(found, line)
+
+    found = told_by(found, islice(lines, HEAD_LINES), take)
+    if is_agent(found.path) and found.title:
+        return msgspec.structs.replace(
+            found, title=f"subagent (its session is gone): {found.title}"
+        )
+    if found.problem and named:
         problem = "holds nothing but titles of other sessions"
         return msgspec.structs.replace(found, title=named, problem=problem)
-    return msgspec.structs.replace(found, problem="its beginning is not that of a session")
+    return msgspec.structs.replace(found, title=found.title or named)
 
 
 def _with(found: FoundSession, line: Line) -> FoundSession:
@@ -123,5 +123,6 @@ FINDER: Final = Finder(
     files=claude_files,
     look_at=look_at,
     id_of=id_of,
+    registered=lambda home: registered(home or claude_home()),
 )
 """How the sessions of Claude Code are found."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..context import Context, Entry, EntryId, Inserted, Kept, Replaced, Segment
+from ..context import EntryId, Inserted, Kept, Replaced, Segment, runs_of, spell
 from .claude_chain import Node
 
 
@@ -22,15 +22,6 @@ class Edit(NamedTuple):
     removed_ids: str
 
 
-def context_of(nodes: Sequence[Node]) -> Context:
-    """Our context for these records, which have their ids."""
-    return Context(
-        Entry(id, item, (id,))
-        for node in nodes
-        for id, item in zip(node.ids, node.items, strict=True)
-    )
-
-
 def edit(
     before: Sequence[Node],
     after: Sequence[Node],
@@ -44,24 +35,26 @@ def edit(
     The record `speaker` stands for all that left. Items with a `rewritten` id are the new form of
     what has that id; they get new ids as well.
     """
-    context = context_of(before)
+    # Every compaction looks at all that was there: at the ids alone, since nothing else is asked.
+    ids = [id for node in before for id in node.ids]
     here = set(before)
     staying = {id for node in after if node in here for id in node.ids}
-    gone = [entry.id for entry in context if entry.id not in staying]
-    removed = context.span(gone)
+    gone = [at for at, id in enumerate(ids) if id not in staying]
+    removed = spell((ids[a], ids[b]) for a, b in runs_of(gone))
+    places = {id: at for at, id in enumerate(ids) if id in staying}
     segments: list[Segment] = []
     run: list[int] = []
     kept = replaced = inserted = 0
 
     def end_run() -> None:
-        segments.extend(context.keep(run))
+        segments.extend(Kept(ids[a].bare, ids[b].bare) for a, b in runs_of(run))
         run.clear()
 
     for node in after:
         old = node.ids if node in here else ()
         new: list[EntryId] = []
         for at, item in enumerate(node.items):
-            place = context.place(old[at]) if old else None
+            place = places.get(old[at]) if old else None
             if place is not None and old[at] not in rewritten:
                 run.append(place)
                 new.append(old[at])
@@ -80,7 +73,7 @@ def edit(
     end_run()
     return Edit(
         segments=tuple(segments),
-        before=len(context),
+        before=len(ids),
         after=kept + replaced + inserted,
         kept=kept,
         replaced=replaced,
@@ -88,6 +81,3 @@ def edit(
         removed=len(gone),
         removed_ids=removed,
     )
-
-
-__all__ = ["Edit", "Kept", "context_of", "edit"]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from sys import intern
 from typing import Any, Final
 
 import msgspec
 
 from .. import events as e
 from ..items import FunctionCallOutput, Item
+from ..tokens import Usage
 from .claude_chain import Node, Role
 from .claude_compactions import Compactions
+from .claude_fork import Copied
 from .claude_items import (
+    SAVED,
     SYNTHETIC,
+    as_reminder,
     assistant_items,
+    attachment_blocks,
     attachment_items,
-    attachment_text,
     blocks_of,
     first_text,
     has_results,
+    is_continuation,
     is_echo,
     is_interruption,
     saved_name,
@@ -27,13 +32,18 @@ from .claude_items import (
     user_items,
 )
 from .claude_known import SILENT, SILENT_SYSTEM
+from .claude_lines import BlockLine, Figures, Known, ResultLine, Told
 from .claude_oddities import Oddities
 from .claude_reading import AGENT, OnRequest, Reading, is_prompt
+from .claude_side import Sides
+from .claude_slim import Slimmer, slim_lines
+from .claude_slim_tree import SlimTree
 from .claude_start import Start
 from .claude_turns import Turns
-from .claude_usage import Meter
+from .claude_usage import Meter, usage_from, usage_of
 from .codex_items import dict_of, json_of, text_of
-from .lines import Line
+from .lines import Line, parse
+from .times import seconds_of
 
 _ENDS: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 Saved = Callable[[str], str]
@@ -50,24 +60,94 @@ class Translator:
         keep_raw: bool = False,
         saved: Saved | None = None,
         title: str = "",
+        slimmer: Slimmer | None = None,
+        forget: bool = True,
     ) -> None:
-        self.reading = Reading(on_request, keep_raw=keep_raw)
+        self._tree = SlimTree(self._recall) if slimmer is not None and forget else None
+        self.reading = Reading(on_request, keep_raw=keep_raw, slimmer=slimmer, tree=self._tree)
         self._meter = Meter(self.reading)
         self._compactions = Compactions(self.reading)
         self._odd = Oddities(self.reading)
         self._start = Start(self.reading, title)
+        self._copied = Copied()
+        self._sides = Sides() if on_request is not None else None
+        self._on_request = on_request
         self._turns = Turns(self.reading)
         self._saved = saved
         self._side: tuple[bool, str] | None = None
+        self._waits = True
+        """The start of the session may still be held back."""
         self._responses: set[str] = set()
+        self._figures: Figures | None = None
+        self._usage: Usage | None = None
         self._family = ""
+        self._name = ""
+        """What the last response is called: its id, or what stands for it."""
         self._stop = ""
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
+        return self.feed_all((line,))
+
+    def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
+        """Take several lines and give the records that are ready."""
+        out = self.reading.out
+        ready: list[e.Record] = []
+        for line in lines:
+            known: Known | None = line.known
+            if known is None:
+                self._take(line)
+            elif self._known(line, known[0]):
+                continue
+            else:
+                value, fault = parse(known[1])
+                self._take(msgspec.structs.replace(line, value=value, fault=fault))
+            # Here something may have been held back, or be so no longer.
+            ready += out.ready()
+        return ready + out.ready() if ready else out.ready()
+
+    def _recall(self, line: int) -> None:
+        """Read what stands before a line anew: a slim reading does not keep what only a session
+        that goes on from before a compaction can ask for."""
+        r, tree = self.reading, self._tree
+        if r.slimmer is None or tree is None:
+            return
+        path = r.slimmer.bodies.path
+        twin = Translator(saved=self._saved, slimmer=Slimmer(path), forget=False)
+        try:
+            for each in slim_lines(path):
+                if each.number >= line:
+                    break
+                twin.feed(each)
+        except OSError:
+            # Then what is asked for is not in the file any more.
+            return
+        tree.adopt(twin.reading.tree)
+        ordinals = twin.reading.compactions
+        r.compactions = {tree.nodes[each.uuid]: ordinal for each, ordinal in ordinals.items()}
+
+    def begin_before(self, started: e.Event, *, ordinal: int) -> None:
+        """Begin in the middle of the file, before the boundary with this ordinal: what it leaves is
+        told as what was there. The session itself has been told: `started`."""
+        if isinstance(started, e.SessionStarted):
+            self._start.begin_with(started)
+        self._compactions.begin_before(ordinal)
+
+    def begin_at(self, n: int, *, turns: int) -> list[e.Record]:
+        """The next line, `n`, is that boundary, and so many turns have begun before it. What was
+        told before is forgotten; all that is left of it is the model."""
+        self.flush()
         r = self.reading
+        r.turn, r.in_turn, r.rounds = turns, False, 0
+        self._start.resume(n)
+        return r.out.ready()
+
+    def _take(self, line: Line) -> None:
+        r = self.reading
+        if r.slimmer is not None:
+            r.slimmer.begin(line)
         if line.value is not None:
-            r.out.at = _seconds(line.value.get("timestamp")) or r.out.at
+            r.out.at = seconds_of(line.value.get("timestamp")) or r.out.at
         self._start.line(line.number)
         if line.fault:
             self._odd.bad(line)
@@ -78,7 +158,59 @@ class Translator:
                 # Decoding has more room on the stack than what reads the result.
                 fault = "it is nested too deeply to be read"
                 self._odd.bad(msgspec.structs.replace(line, value=None, fault=fault))
-        return r.out.ready()
+
+    # -- lines in a form of their own (claude_lines): the same as below, step for step -------------
+
+    def _known(self, line: Line, record: BlockLine | ResultLine) -> bool:
+        """Take a line of a large file that was decoded into its own form. False, and nothing is
+        done, where it is not as usual."""
+        r, side, slimmer = self.reading, self._side, self.reading.slimmer
+        if (
+            slimmer is None
+            or side is None
+            or record.isSidechain is not side[0]
+            or (side[0] and record.agentId != side[1])
+            or r.tree.knows(record.uuid)
+            or self._compactions.open
+            or not self._copied.over
+        ):
+            return False
+        n, parent = line.number, record.parentUuid or ""
+        if isinstance(record, ResultLine) and record.message.content[0].content.startswith(SAVED):
+            return False
+        r.out.at = record.timestamp.timestamp() or r.out.at
+        if self._waits:
+            self._start.line(n)
+            self._waits = self._start.waits
+        self._odd.tell_repeats()
+        r.version = record.version or r.version
+        if isinstance(record, BlockLine):
+            message = record.message
+            if message.id != self._family:
+                self._settle()
+            family = message.id or record.requestId or record.uuid
+            family = self._name if family == self._name else intern(family)
+            item = slimmer.block(line, message.content[0])
+            node = Node(record.uuid, n, Role.ASSISTANT, (item,), family)
+            self._name = family
+            self._family, self._stop = message.id, message.stop_reason or ""
+            if message.usage != self._figures:
+                # Every block of a response has the same figures.
+                self._figures, self._usage = message.usage, _usage(message.usage)
+            self._block(node, parent, message.model, self._usage, None)
+            return True
+        result = record.message.content[0]
+        output = slimmer.result(line, result)
+        self._settle()
+        node = Node(record.uuid, n, Role.RESULT, (output,))
+        used = 0 if r.view.extend(node, parent) else self._join(node, parent)
+        self._meter.added(len(result.content))
+        r.append(node, used)
+        told = record.toolUseResult
+        if isinstance(told, Told):
+            size = len(told.stdout or "") + len(told.stderr or "")
+            self._turns.finished(n, output, size, told.totalDurationMs or told.durationMs)
+        return True
 
     def flush(self) -> list[e.Record]:
         """Give everything that is held back, with what is known of it now."""
@@ -92,7 +224,7 @@ class Translator:
         kind = text_of(value.get("type"))
         self._odd.fields(n, kind, value)
         uuid = text_of(value.get("uuid"))
-        if uuid and uuid in self.reading.tree.nodes:
+        if uuid and self.reading.tree.knows(uuid):
             self._odd.repeated(n)
             return
         self._odd.tell_repeats()
@@ -110,6 +242,8 @@ class Translator:
             case _ if kind not in SILENT:
                 self._odd.unknown(n, kind, value)
             case "queue-operation" | "last-prompt" | "mode":
+                if kind == "queue-operation":
+                    self._copied.began(self.reading.out.at)
                 # These come between a compaction and what is done next.
                 if self._compactions.open and self._compactions.complete:
                     self._close_block()
@@ -127,6 +261,9 @@ class Translator:
             self._sidechain(n, kind, side[1], value)
             return
         self.reading.version = text_of(value.get("version")) or self.reading.version
+        if copy := self._copied.record(n, self.reading.out.at):
+            self.reading.note(n, "fork", copy)
+            self._meter.moved()
         message = dict_of(value.get("message"))
         if kind != "assistant" or text_of(message.get("id")) != self._family:
             self._settle()
@@ -137,7 +274,8 @@ class Translator:
             case "assistant":
                 self._assistant(n, uuid, parent, value, message)
             case "attachment":
-                self._attachment(n, uuid, parent, dict_of(value.get("attachment")))
+                attachment = dict_of(value.get("attachment"))
+                self._attachment(n, uuid, parent, attachment, value.get("rendered"))
             case "system":
                 self._system(n, uuid, parent, value)
             case _:
@@ -146,8 +284,11 @@ class Translator:
     def _user(
         self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
     ) -> None:
-        content = message.get("content")
-        summary = value.get("isCompactSummary") is True
+        r, content = self.reading, message.get("content")
+        summary = value.get("isCompactSummary") is True or (
+            # In the copy that a fork of version 1.0 begins with, the mark is missing.
+            self._compactions.is_open_at(parent) and is_continuation(content)
+        )
         meta = value.get("isMeta") is True
         self._odd.blocks(n, content)
         items: tuple[Item, ...]
@@ -155,7 +296,7 @@ class Translator:
             items = (summary_item(content),)
         else:
             stopped = is_interruption(content)
-            items = self._with_saved(user_items(content, meta=meta or stopped))
+            items = r.kept(self._with_saved(user_items(content, meta=meta or stopped)))
         role = Role.RESULT if has_results(content) else Role.USER
         node = Node(uuid, n, role, items, raw=self.reading.raw(content))
         written_along = summary or (role is Role.USER and (meta or is_echo(content)))
@@ -172,11 +313,14 @@ class Translator:
         if is_interruption(content):
             self._turns.end(n, "interrupted")
 
-    def _attachment(self, n: int, uuid: str, parent: str, attachment: dict[str, Any]) -> None:
-        items = attachment_items(attachment)
-        text = attachment_text(attachment)
-        raw = f"<system-reminder>\n{text}\n</system-reminder>" if items else None
-        node = Node(uuid, n, Role.ATTACHMENT, items, raw=self.reading.raw(raw))
+    def _attachment(
+        self, n: int, uuid: str, parent: str, attachment: dict[str, Any], rendered: object
+    ) -> None:
+        items = self.reading.kept(attachment_items(attachment, rendered))
+        raw = None
+        if self.reading.keep_raw:
+            raw = [as_reminder(each) for each in attachment_blocks(attachment, rendered)]
+        node = Node(uuid, n, Role.ATTACHMENT, items, raw=raw)
         if not self._along(node, parent, None, belongs=True):
             self._append(node, parent)
 
@@ -192,7 +336,7 @@ class Translator:
                 self._compactions.begin(boundary, metadata, self._meter.usage)
                 return
             case "local_command":
-                items = user_items(text, meta=True)
+                items = self.reading.kept(user_items(text, meta=True))
                 node = Node(uuid, n, Role.COMMAND, items, raw=self.reading.raw(text))
                 if not self._along(node, parent, text, belongs=True):
                     self._append(node, parent)
@@ -206,7 +350,7 @@ class Translator:
             case "api_error":
                 error = json_of(value.get("error")) if "error" in value else text
                 event = e.ErrorRaised(kind="api_error", message=error, where=AGENT)
-                self.reading.out.emit(n, event)
+                self.reading.out.add(n, event)
             case "informational" if text:
                 self.reading.note(n, "informational", text)
             case _ if kind not in SILENT_SYSTEM:
@@ -226,31 +370,49 @@ class Translator:
         content = message.get("content")
         self._odd.blocks(n, content)
         id = text_of(message.get("id"))
-        model = text_of(message.get("model"))
-        family = id or request_id or uuid
-        items = assistant_items(content)
+        items = self.reading.kept(assistant_items(content))
         raw = self.reading.raw(blocks_of(content))
-        node = Node(uuid, n, Role.ASSISTANT, items, family, raw)
+        node = Node(uuid, n, Role.ASSISTANT, items, id or request_id or uuid, raw)
         self._family, self._stop = id, text_of(message.get("stop_reason"))
-        used = self._add(node, parent)
+        model, usage = text_of(message.get("model")), usage_of(message.get("usage"))
+        self._block(node, parent, model, usage, message.get("context_management"))
+
+    def _block(
+        self, node: Node, parent: str, model: str, usage: Usage | None, management: object
+    ) -> None:
+        """A block of a response enters the context."""
+        r, n, family = self.reading, node.line, node.family
+        used = 0 if r.view.extend(node, parent) else self._join(node, parent)
         if model != SYNTHETIC:
+            node.made_by = r.model if model == r.model else intern(model)
             if family not in self._responses:
                 self._responses.add(family)
+                # One edit a line: where the session has just gone elsewhere, the next one tells.
+                used = used or r.change_thoughts(node, model)
                 self._start.model(n, model)
-                self._meter.judge(node, message, unrecorded=self._compactions.unrecorded)
-                self.reading.request(node, number=len(self._responses))
-            self._meter.response(n, family, message)
+                unrecorded = self._compactions.unrecorded
+                self._meter.judge(node, model, usage, management, unrecorded=unrecorded)
+                used += self._meter.used
+                r.request(node, number=len(self._responses))
+            self._meter.response(n, family, model, usage)
         note = "written by Claude Code itself" if model == SYNTHETIC else ""
-        self.reading.append(node, used, note=note)
+        r.append(node, used, note=note)
 
     def _append(self, node: Node, parent: str) -> None:
         self._close_block()
-        used = self._add(node, parent)
-        self._meter.added(node)
+        used = self._place(node, parent)
+        self._meter.added(node.chars)
         self.reading.append(node, used)
 
     def _add(self, node: Node, parent: str) -> int:
         self._close_block()
+        return self._place(node, parent)
+
+    def _place(self, node: Node, parent: str) -> int:
+        return 0 if self.reading.view.extend(node, parent) else self._join(node, parent)
+
+    def _join(self, node: Node, parent: str) -> int:
+        """Take a record that may not only follow the last one (see View.extend)."""
         r = self.reading
         r.tree.add(node, parent)
         if node.orphan and node.parent is not None:
@@ -286,28 +448,40 @@ class Translator:
         message = dict_of(value.get("message"))
         content = message.get("content")
         self.reading.agents.add(agent)
+        if self._sides is not None and self._on_request is not None and value.get("isSidechain"):
+            asked = self._sides.record(n, kind, value)
+            if asked is not None:
+                self._on_request(asked)
         match kind:
             case "user":
                 items = user_items(content)
             case "assistant":
                 items = assistant_items(content)
             case "attachment":
-                items = attachment_items(dict_of(value.get("attachment")))
+                items = attachment_items(dict_of(value.get("attachment")), value.get("rendered"))
             case _:
                 items = ()
         self._odd.blocks(n, content)
         where = f"subagent {agent}".strip()
-        self.reading.beside(n, items, f"{where}: a conversation of its own")
+        self.reading.beside(n, self.reading.kept(items), f"{where}: a conversation of its own")
 
     def _api_error(
         self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
     ) -> None:
-        """A request that failed for good. The record is on the way, but the model never sees it."""
-        text = first_text(message.get("content"))
+        """A request that failed for good. The record is on the way, but the model never sees it,
+        except in versions 1.0, which go on sending it as an answer of its own."""
+        content = message.get("content")
+        text = first_text(content)
         node = Node(uuid, n, Role.OTHER)
-        self._add(node, parent)
-        if text_of(value.get("requestId")):
+        if self.reading.version.startswith("1."):
+            items, raw = assistant_items(content), self.reading.raw(blocks_of(content))
+            node = Node(uuid, n, Role.ASSISTANT, items, uuid, raw)
+        used = self._add(node, parent)
+        # Behind an answer it only tells of that answer (a refusal, the output limit).
+        answered = node.parent is not None and node.parent.role is Role.ASSISTANT
+        if text_of(value.get("requestId")) and not answered:
             self.reading.request(node, number=len(self._responses) + 1, failed=text)
+        self.reading.append(node, used, note="written by Claude Code itself")
         details, kind = text_of(value.get("errorDetails")), text_of(value.get("error"))
         self._turns.failed(n, text, details, kind)
 
@@ -331,9 +505,12 @@ class Translator:
         return tuple(found)
 
 
-def _seconds(timestamp: object) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text_of(timestamp))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, OSError):
+def _usage(found: Figures | None) -> Usage | None:
+    if found is None:
         return None
+    return usage_from(
+        found.input_tokens,
+        found.output_tokens,
+        found.cache_creation_input_tokens,
+        found.cache_read_input_tokens,
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ..events import Note, Record
+from .claude_agents import FOLDER, PREFIX, agents_beside, is_agent
 from .claude_events import Translator
 from .codex_items import dict_of, text_of
 
@@ -26,9 +27,9 @@ class Folder:
     def __init__(self, path: Path) -> None:
         name = path.name.removesuffix(".gz").removesuffix(".jsonl")
         self._path = path
-        self._agent = name.startswith("agent-")
+        self._agent = is_agent(path)
         # A subagent's transcript shares the folder of its session.
-        self._own = path.parent.parent if path.parent.name == "subagents" else path.parent / name
+        self._own = path.parent.parent if path.parent.name == FOLDER else path.parent / name
         self._meta = path.with_name(f"{name}.meta.json")
         self._known: set[str] = set()
 
@@ -46,37 +47,42 @@ class Folder:
         place = self._own / "tool-results"
         path = place / name
         try:
-            inside = path.resolve().parent == place.resolve()
+            inside = path.resolve().parent == place.resolve() and self._is_here(place)
             return str(path) if inside and path.is_file() else ""
         except (OSError, ValueError, RuntimeError):
             return ""
 
-    def subagents(self) -> list[Path]:
-        """The transcripts of this session's subagents."""
-        if self._agent:
-            return []
-        try:
-            return sorted((self._own / "subagents").glob("agent-*.jsonl"))
-        except OSError:
-            return []
-
     def news(self, line: int, translator: Translator) -> Iterator[Record]:
         """A row for each subagent that was not there before, and that no result has told of."""
-        for path in self.subagents():
-            if path.name in self._known:
-                continue
-            self._known.add(path.name)
-            agent = path.stem.removeprefix("agent-")
+        for path in self._new_agents():
+            agent = path.stem.removeprefix(PREFIX)
             if agent in translator.reading.agents:
                 continue
             meta = read_meta(path.with_name(f"{path.stem}.meta.json"))
             told = ": ".join(
                 filter(None, (text_of(meta.get("agentType")), text_of(meta.get("description"))))
             )
+            place = path.name if path.parent == self._path.parent else f"{FOLDER}/{path.name}"
             text = f"subagent {agent}" + (f" ({told})" if told else "")
-            text += f" has a session of its own: subagents/{path.name}"
+            text += f" has a session of its own: {place}"
             at = translator.reading.out.at
             yield Record(line, at, Note(kind="subagent", text=text))
+
+    def _is_here(self, folder: Path) -> bool:
+        """No link leads from beside the transcript to somewhere else."""
+        return folder.resolve().is_relative_to(self._own.parent.resolve())
+
+    def _new_agents(self) -> list[Path]:
+        if self._agent:
+            return []
+        try:
+            agents = self._own / FOLDER
+            found = sorted(agents.glob(f"{PREFIX}*.jsonl")) if self._is_here(agents) else []
+            new = [path for path in found if path.name not in self._known]
+            self._known.update(path.name for path in new)
+            return [*new, *agents_beside(self._path, self._known)]
+        except OSError:
+            return []
 
 
 def read_meta(path: Path) -> dict[str, object]:

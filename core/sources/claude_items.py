@@ -35,12 +35,16 @@ _ECHOES: Final = (
     "<bash-input>",
     "<bash-stdout>",
     "<bash-stderr>",
+    "<task-notification>",
     "Caveat: The messages below were generated",
 )
-"""How the text begins that a command of the user leaves behind."""
+"""How the text begins that a command of the user, or a task in the background, leaves behind."""
+_CONTINUED: Final = "This session is being continued from a previous conversation"
 _INTERRUPTED: Final = "[Request interrupted"
 _SUMMARY_HEAD: Final = re.compile(r"\A.*?^Summary:[ \t]*\n", re.DOTALL | re.MULTILINE)
-_SAVED: Final = re.compile(r"\A<persisted-output>\n[^\n]*saved to: (?P<path>[^\n]+)")
+SAVED: Final = "<persisted-output>"
+"""How the result begins that names the file of the whole output."""
+_SAVED: Final = re.compile(rf"\A{SAVED}\n[^\n]*saved to: (?P<path>[^\n]+)")
 _FOCUS: Final = re.compile(r"<command-args>(?P<text>.*?)</command-args>", re.DOTALL)
 
 
@@ -64,6 +68,11 @@ def first_text(content: object) -> str:
 def is_echo(content: object) -> bool:
     """Text that a command of the user left, not something that the user said to the model."""
     return first_text(content).lstrip().startswith(_ECHOES)
+
+
+def is_continuation(content: object) -> bool:
+    """The words that a summary is given in, where nothing else marks it as one."""
+    return first_text(content).startswith(_CONTINUED)
 
 
 def is_interruption(content: object) -> bool:
@@ -113,21 +122,38 @@ def summary_item(content: object) -> CompactionSummary:
     return CompactionSummary(whole[len(prefix) :], prefix)
 
 
-def attachment_items(attachment: dict[str, Any]) -> tuple[Item, ...]:
-    """What an attachment adds to the context, which is a reminder in the user's name."""
-    text = attachment_text(attachment)
-    return (Message(Role.USER, text, synthetic=True),) if text else ()
+def attachment_items(attachment: dict[str, Any], rendered: object = None) -> tuple[Item, ...]:
+    """What an attachment adds to the context, which is a reminder in the user's name. `rendered` is
+    what newer versions write beside it: the very blocks that the model is given."""
+    parts = [_part(block) for block in attachment_blocks(attachment, rendered)]
+    return (_message(Role.USER, parts, True),) if parts else ()
 
 
-def attachment_text(attachment: dict[str, Any]) -> str:
-    """An attachment in words. The words that Claude Code puts around it are not in the file."""
+def attachment_blocks(attachment: dict[str, Any], rendered: object = None) -> list[Any]:
+    """An attachment as the blocks of a message; none when it is for the program itself alone.
+    Without `rendered` the words that Claude Code puts around it are not in the file."""
+    if isinstance(rendered, list):
+        return [block for each in rendered for block in blocks_of(dict_of(each).get("content"))]
     kind = text_of(attachment.get("type")) or "unknown"
+    if kind in _UNSENT:
+        return []
     name = text_of(attachment.get("filename")) or text_of(attachment.get("hookName"))
+    head = f"{kind}: {name}" if name else kind
+    picture = _picture(attachment.get("content"))
+    if picture is not None:
+        return [{"type": "text", "text": head}, picture]
     body = "\n".join(_readable(attachment))
     if kind.startswith("hook_") and not body:
-        return ""
-    head = f"{kind}: {name}" if name else kind
-    return f"{head}\n{body or json_of(attachment)}"
+        return []
+    return [{"type": "text", "text": f"{head}\n{body or json_of(attachment)}"}]
+
+
+def as_reminder(block: Any) -> Any:
+    """A block of an attachment between the marks that Claude Code sends it in."""
+    text = text_of(dict_of(block).get("text"))
+    if not text or text.lstrip().startswith(_REMINDER):
+        return block
+    return {**block, "text": f"{_REMINDER}\n{text}\n</system-reminder>"}
 
 
 def unknown_blocks(content: object) -> list[str]:
@@ -152,6 +178,9 @@ def saved_name(text: str) -> str:
     return re.split(r"[/\\]", found["path"].strip())[-1] if found else ""
 
 
+_REMINDER: Final = "<system-reminder>"
+_UNSENT: Final = frozenset({"prompt_snapshot", "session_context"})
+"""Attachments that the program writes for itself."""
 _KNOWN_BLOCKS: Final = frozenset(
     {"text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document"}
     | {"compaction"}
@@ -205,6 +234,16 @@ def _result_part(part: Any) -> str:
             return f"[{kind}]"
         case _:
             return json_of(part)
+
+
+def _picture(content: object) -> dict[str, Any] | None:
+    """The image in an attached file, as a block."""
+    match content:
+        case {"type": "image", "file": {"base64": str(data), "type": str(kind)}}:
+            source = {"type": "base64", "media_type": kind, "data": data}
+            return {"type": "image", "source": source}
+        case _:
+            return None
 
 
 def _readable(attachment: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which records and fields of a Claude Code session are known (recorded with 1.0.128 to 2.1.197).
+"""Which records and fields of a Claude Code session are known (recorded with 1.0.128 to 2.1.332).
 
 Whatever is not here is counted and listed for the reader; nothing is dropped for being unknown.
 """
@@ -9,7 +9,8 @@ from typing import Final
 
 SILENT: Final = frozenset(
     {"queue-operation", "mode", "file-history-snapshot", "progress", "last-prompt", "pr-link"}
-    | {"agent-name", "permission-mode", "tag"}
+    | {"agent-name", "permission-mode", "tag", "atis-latch", "cost-state", "tools-used"}
+    | {"api-request", "api-request-blob", "api-request-shape"}
 )
 """Records that the model never sees and that say nothing beyond the others."""
 
@@ -24,14 +25,25 @@ _CHAIN: Final = frozenset(
 FIELDS: Final = {
     "user": _CHAIN
     | {"message", "toolUseResult", "sourceToolAssistantUUID", "promptId", "permissionMode"}
-    | {"isCompactSummary", "isVisibleInTranscriptOnly", "promptSource"},
+    | {"isCompactSummary", "isVisibleInTranscriptOnly", "promptSource", "toolDenialKind"}
+    | {"sentAtMs", "rowSource", "turnOrigin", "turnPosition", "sandboxed", "permissionDecision"}
+    | {"summarizedTurnPromptUuids", "origin", "queueSkipAttachments", "ownNote", "turnCompanion"}
+    | {"refusalRetry", "refusedMessageId"},
     "assistant": _CHAIN
     | {"message", "requestId", "isApiErrorMessage", "error", "errorDetails", "apiErrorStatus"}
-    | {"attributionAgent"},
+    | {"attributionAgent", "apiBlockIndex", "requestRef", "requestedModel", "madeBy"}
+    | {"promptCacheRequested", "perTurnEffort", "thinkingDurationMs", "thinkingDisplay"}
+    | {"toolInputStreamMs", "apiError", "apiErrorType", "failedResponseHadNoToolCall"}
+    | {"resendCannotCure", "requestSessionId", "effort"},
     "system": _CHAIN
     | {"subtype", "content", "level", "logicalParentUuid", "compactMetadata"}
-    | {"microcompactMetadata", "error"},
-    "attachment": _CHAIN | {"attachment"},
+    | {"microcompactMetadata", "error", "maxRetries", "retryAttempt", "retryInMs", "source"}
+    | {"commandOutcome", "commandRun", "stopReason", "toolUseID", "preventedContinuation"}
+    | {"failedHookErrorIndexes", "hasOutput", "hookAdditionalContext", "hookCount", "hookErrors"}
+    | {"hookInfos"},
+    "attachment": _CHAIN
+    | {"attachment", "rendered", "renderedRole", "renderedBesideToolResult"}
+    | {"renderedInHumanTurn"},
     "summary": frozenset({"type", "summary", "leafUuid"}),
 }
 """The fields of the records that the model's context is made of."""

@@ -6,21 +6,23 @@ results come before texts, and attachments go up to what the model had said or g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from .base import WireItem
 from .claude_chain import Node, Role
-from .claude_items import CLEARED, blocks_of
-from .codex_items import dict_of
+from .claude_items import blocks_of
+from .codex_items import dict_of, text_of
 
 MISSING: Final = "system prompt, tools, words of reminders"
 """What is sent and is not in the file."""
+GO_ON: Final = "(Claude Code asks the model to go on; these words are not in the file)"
+"""What stands for the message behind an answer that the output limit cut off."""
 
 
-def messages_of(nodes: Sequence[Node], cleared: Collection[str] = ()) -> list[WireItem]:
+def messages_of(nodes: Sequence[Node], cleared: Mapping[str, str] | None = None) -> list[WireItem]:
     """The messages that these records make. `cleared` are the calls whose results microcompaction
-    took out."""
+    took out, with what stands for them."""
     messages: list[WireItem] = []
     responses: dict[str, WireItem] = {}
     for node in _in_order(nodes):
@@ -43,6 +45,26 @@ def messages_of(nodes: Sequence[Node], cleared: Collection[str] = ()) -> list[Wi
     return messages
 
 
+def with_go_on(nodes: Sequence[Node]) -> list[Node]:
+    """The records with the messages that were only sent and never written down: when an answer was
+    cut off, the program itself asks for the rest, until the user says something again."""
+    found: list[Node] = []
+    since = max((at for at, node in enumerate(nodes) if node.role is Role.USER), default=0)
+    for at, node in enumerate(nodes):
+        before = found[-1] if found else node
+        cut = before.role is Role.ASSISTANT and before.family != node.family and at > since
+        if cut and node.role is Role.ASSISTANT:
+            found.append(_go_on(before))
+        found.append(node)
+    if found and found[-1].role is Role.ASSISTANT:
+        found.append(_go_on(found[-1]))
+    return found
+
+
+def _go_on(node: Node) -> Node:
+    return Node("", node.line, Role.USER, raw=[{"type": "text", "text": GO_ON}])
+
+
 def _in_order(nodes: Iterable[Node]) -> list[Node]:
     found: list[Node] = []
     up = 0
@@ -61,12 +83,12 @@ def _results_first(blocks: list[Any]) -> list[Any]:
     return sorted(blocks, key=lambda block: dict_of(block).get("type") != "tool_result")
 
 
-def _without(content: Any, cleared: Collection[str]) -> Any:
+def _without(content: Any, cleared: Mapping[str, str] | None) -> Any:
     if not cleared or not isinstance(content, list):
         return content
     return [
-        {**block, "content": CLEARED}
-        if isinstance(block, dict) and block.get("tool_use_id") in cleared
+        {**block, "content": cleared[block["tool_use_id"]]}
+        if text_of(dict_of(block).get("tool_use_id")) in cleared
         else block
         for block in content
     ]

@@ -23,7 +23,7 @@ class Oddities:
     def unknown(self, n: int, kind: str, value: object) -> None:
         """Something of a kind that is not known."""
         size = len(json_of(value))
-        self._r.out.emit(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
+        self._r.out.add(n, e.UnknownRecord(type=kind or "(no type)", line=n, size=size))
 
     def blocks(self, n: int, content: object) -> None:
         """Look for unknown blocks in a message."""
@@ -59,7 +59,7 @@ class Oddities:
         """A line that could not be read, or only after mending it."""
         fate = "is left out" if line.value is None else "was mended"
         message = f"line {line.number + 1} (byte {line.offset:,}) {fate}: {line.fault}"
-        self._r.out.emit(
+        self._r.out.add(
             line.number,
             e.ErrorRaised(kind="bad_line", message=message, line=line.number, offset=line.offset),
         )

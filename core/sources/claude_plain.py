@@ -16,6 +16,8 @@ from .claude_items import blocks_of, is_echo
 from .codex_items import dict_of, json_of, text_of
 
 _REMINDER: Final = re.compile(r"\s*<system-reminder>(?:(?!<system-reminder>).)*\Z", re.DOTALL)
+_SAVED: Final = re.compile(r"\A(<persisted-output>Tool result saved to: )[^\n]*[/\\]")
+"""The folder of a cleared result, which is not in the session."""
 _OPEN: Final = "<system-reminder>"
 _END: Final = "</system-reminder>"
 
@@ -28,7 +30,8 @@ def plain(messages: Iterable[WireItem]) -> list[WireItem]:
             block for raw in blocks_of(message.get("content")) if (block := _plain(raw)) is not None
         ]
         role = message.get("role")
-        if not blocks:
+        # In the name of the system some models are given what others get as reminders.
+        if not blocks or role == "system":
             continue
         if found and found[-1]["role"] == role:
             found[-1]["content"].extend(blocks)
@@ -52,7 +55,7 @@ def _plain(raw: Any) -> Any:
             return {**kept, "input": json_of(block.get("input"))}
         case "tool_result":
             call = block.get("tool_use_id")
-            content = _without_reminders(_text(block.get("content")))
+            content = _SAVED.sub(r"\1", _without_reminders(_text(block.get("content"))))
             return {"type": "tool_result", "tool_use_id": call, "content": content}
         case _:
             return {key: value for key, value in block.items() if key != "cache_control"}

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .. import events as e
 from ..context import EntryId
-from ..items import Message
+from ..items import Item, Message, Reasoning
 from ..items import Role as Speaker
 from .base import RebuiltRequest
+from .claude_calls import OpenCalls
 from .claude_chain import Node, Role, Tree
 from .claude_edits import edit
-from .claude_messages import MISSING, messages_of
+from .claude_messages import MISSING, messages_of, with_go_on
+from .claude_slim import Slimmer
 from .claude_view import View
 from .outbox import Outbox
 
 AGENT: Final = "claude-code"
 
+_new: Final = tuple.__new__
+"""Makes an id in half of the time that its own call takes."""
+_SENDS_ALL_THINKING: Final = re.compile(r"[01]\.|2\.0\.|2\.1\.\d{1,2}$")
 OnRequest = Callable[[RebuiltRequest], None]
 
 
 class Reading:
     """The state of the fold. `on_request` gets every request, when somebody wants them; the
-    messages of records are only kept then."""
+    messages of records are only kept then. With a `slimmer` of long texts only heads are kept."""
 
-    def __init__(self, on_request: OnRequest | None = None, *, keep_raw: bool = False) -> None:
+    def __init__(
+        self,
+        on_request: OnRequest | None = None,
+        *,
+        keep_raw: bool = False,
+        slimmer: Slimmer | None = None,
+        tree: Tree | None = None,
+    ) -> None:
+        self.slimmer = slimmer
         self.out = Outbox()
-        self.tree = Tree()
+        self.tree = Tree() if tree is None else tree
         self.view = View(self.tree)
         self.on_request = on_request
         self.keep_raw = keep_raw or on_request is not None
@@ -35,11 +49,15 @@ class Reading:
         self.agents: set[str] = set()
         """The subagents that the file itself tells of."""
         self.model = ""
+        self._thinks = ""
         self.turn = 0
         self.in_turn = False
         self.rounds = 0
-        self.cleared: set[str] = set()
-        """Calls whose results microcompaction is recorded to have taken out."""
+        self.calls = OpenCalls()
+        self.cleared: dict[str, str] = {}
+        """Calls whose results microcompaction took out, and what stands for them."""
+        self.by_rule = False
+        """What was cleared is not recorded, but inferred."""
         self.compactions: dict[Node, int] = {}
         """The ordinal of each boundary."""
         self.left_out = ""
@@ -49,11 +67,15 @@ class Reading:
 
     def note(self, n: int, kind: str, text: str) -> None:
         """A row that says something."""
-        self.out.emit(n, e.Note(kind=kind, text=text))
+        self.out.add(n, e.Note(kind=kind, text=text))
 
     def raw(self, content: Any) -> Any:
         """A message to keep, if messages are kept."""
         return content if self.keep_raw else None
+
+    def kept(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        """The items of the line that is being read, as they are kept."""
+        return items if self.slimmer is None else self.slimmer.short(items)
 
     def place(self, node: Node, tip: Node | None = None) -> tuple[int, bool]:
         """Make this record the last of the way. What else that changes in the context becomes an
@@ -77,40 +99,111 @@ class Reading:
         """The record's items enter the context at its end, unless an edit has put them there."""
         if node.ids:
             return
-        node.ids = tuple(EntryId(node.line, used + at) for at in range(len(node.items)))
-        for id, item in zip(node.ids, node.items, strict=True):
-            self.out.emit(
-                node.line,
-                e.ItemAppended(
-                    item=item, part=id.part, turn=self.turn, round=self.rounds, note=note
-                ),
-            )
+        self.calls.add(node)
+        line, turn, round, items = node.line, self.turn, self.rounds, node.items
+        if len(items) == 1:
+            # Nearly all records are of one item.
+            node.ids = (_new(EntryId, (line, used)),)
+            (item,) = items
+            event = e.ItemAppended(item=item, part=used, turn=turn, round=round, note=note)
+            self.out.add(line, event)
+            return
+        node.ids = tuple([EntryId(line, part) for part in range(used, used + len(items))])
+        for part, item in enumerate(items, used):
+            event = e.ItemAppended(item=item, part=part, turn=turn, round=round, note=note)
+            self.out.add(line, event)
 
     def beside(self, line: int, items: tuple[Any, ...], note: str) -> None:
         """Items that the file holds and this conversation never saw."""
         for part, item in enumerate(items):
-            self.out.emit(line, e.ItemAppended(item=item, part=part, in_context=False, note=note))
+            self.out.add(line, e.ItemAppended(item=item, part=part, in_context=False, note=note))
 
     def request(self, node: Node, *, number: int, failed: str = "") -> None:
         """The request that this record answers, or that failed with it."""
+        self.drop_unanswered(node)
         # Only the ends are looked at: a session may have thousands of requests and records.
         seen = self.view.nodes
         self.rounds += 1
-        first = next((each.ids[0] for each in seen if each.ids), None)
-        last = next((each.ids[-1] for each in reversed(seen) if each.ids), None)
-        self.out.emit(
+        first = last = ""
+        for each in seen:
+            if each.ids:
+                first = each.ids[0].bare
+                break
+        for each in reversed(seen):
+            if each.ids:
+                last = each.ids[-1].bare
+                break
+        self.out.add(
             node.line,
             e.RequestSent(
                 request=number,
                 model=self.model,
                 turn=self.turn,
                 round=self.rounds,
-                entries=f"{first.bare}-{last.bare}" if first and last else "",
+                entries=f"{first}-{last}" if first else "",
             ),
         )
         if self.on_request is not None:
-            nodes = [each for each in seen if each is not node]
+            nodes = with_go_on([each for each in seen if each is not node])
             self.tell(node.line - 1, e.Purpose.TURN, nodes, failed=failed)
+
+    def drop_unanswered(self, node: Node) -> None:
+        """Calls that never got a result leave the context before the request that is known by this
+        record goes out."""
+        gone = self.calls.left(node.family)
+        if not gone:
+            return
+        for each in gone:
+            each.lost = True
+        rest = [each for each in self.view.nodes if each is not node and not each.lost]
+        self._leave(
+            node,
+            rest,
+            "the program was stopped while tools ran: {removed} items with calls that have no "
+            "result are not sent again",
+        )
+
+    def change_thoughts(self, node: Node, model: str) -> int:
+        """This record is of that model. Since some version after 2.1.70 (measured with 2.1.197 and
+        2.1.332) a model is only sent its own thinking. Returns how many ids of the record's line
+        are used up."""
+        before, self._thinks = self._thinks, model
+        if before in ("", model) or _SENDS_ALL_THINKING.match(self.version):
+            return 0
+        for each in self.tree.nodes.values():
+            if each.made_by and each.items and all(isinstance(x, Reasoning) for x in each.items):
+                each.lost = each.made_by != model
+        rest = [each for each in self.tree.view(node) if each is not node]
+        if rest == [each for each in self.view.nodes if each is not node]:
+            return 0
+        return self._leave(
+            node,
+            rest,
+            "the model is another one, which is only sent its own thinking: {removed} items left "
+            "the context, {inserted} came back",
+        )
+
+    def _leave(self, node: Node, rest: list[Node], reason: str) -> int:
+        """The request that is known by this record is sent without some of what was there."""
+        before = [each for each in self.view.nodes if each is not node]
+        only_leaves = set(rest) <= set(before)
+        line = self.out.not_before(node.line - 1 if only_leaves else node.line)
+        made = edit(before, rest, line)
+        self.view.become([*rest, node] if node.shown else rest)
+        self.out.add(
+            line,
+            e.HistoryRolledBack(
+                turns=0,
+                segments=made.segments,
+                items_before=made.before,
+                items_after=made.after,
+                removed=made.removed,
+                removed_ids=made.removed_ids,
+                inserted=made.inserted,
+                reason=reason.format(removed=made.removed, inserted=made.inserted),
+            ),
+        )
+        return made.inserted if line == node.line else 0
 
     def tell(
         self,
@@ -120,16 +213,19 @@ class Reading:
         *,
         failed: str = "",
         missing: str = MISSING,
+        cleared: Mapping[str, str] | None = None,
     ) -> None:
-        """Give a request to whoever wants requests."""
+        """Give a request to whoever wants requests. `cleared` is what the program is taken to have
+        cleared for this one alone, beside what it had."""
         if self.on_request is not None:
             request = RebuiltRequest(
                 position=position,
                 kind=kind,
-                input=messages_of(nodes, self.cleared),
+                input=messages_of(nodes, {**self.cleared, **(cleared or {})}),
                 missing=missing,
                 failed=failed,
                 left_out=self.left_out,
+                evidence="inferred" if self.by_rule or cleared else "derived",
             )
             self.on_request(request)
 
@@ -153,7 +249,7 @@ class Reading:
             reason += f", {made.inserted} came back"
         if undone:
             reason += f", and compaction {', '.join(map(str, undone))} is undone"
-        self.out.emit(
+        self.out.add(
             line,
             e.HistoryRolledBack(
                 turns=turns,

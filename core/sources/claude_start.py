@@ -26,11 +26,30 @@ class Start:
         self._r = reading
         self._title = title
         self._slot: Slot | None = None
+        self._first_model = ""
+
+    def begin_with(self, started: e.SessionStarted) -> None:
+        """The session has begun elsewhere, with this."""
+        self._slot = Slot(e.Record(0, 0.0, started))
+        self._title = started.title
+        self._r.model = self._first_model = started.model
+
+    def resume(self, n: int) -> None:
+        """The model of the last response, where it is another than that of the first."""
+        model, self._r.model = self._r.model, self._first_model
+        self.model(n, model)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a further line may let the start go."""
+        return self._slot is None or self._slot.held
 
     def line(self, n: int) -> None:
         """Any line: the first one begins the session."""
         if self._slot is None:
-            started = e.SessionStarted(session_id="", agent=AGENT, wire="anthropic")
+            started = e.SessionStarted(
+                session_id="", agent=AGENT, wire="anthropic", system_recorded=False
+            )
             self._slot = self._r.out.emit(n, started, hold=True)
         elif self._slot.held and len(self._r.out) > HELD_BACK:
             self._slot.held = False
@@ -63,7 +82,7 @@ class Start:
         if not old:
             self._describe(model=model, budget=budget)
         else:
-            r.out.emit(n, e.ModelChanged(model=model, budget=budget, previous=old))
+            r.out.add(n, e.ModelChanged(model=model, budget=budget, previous=old))
 
     def titled(self, n: int, value: dict[str, Any]) -> None:
         """A title that was given to this session, or by older versions to any session."""

@@ -5,55 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..events import ErrorRaised, Note, Record
+from ..bodies import Bodies, NoBodies
+from ..events import Record
 from .claude_events import Translator
 from .claude_folder import Folder
-from .follow import Appended, FileEvent, Tail
-from .lines import LineReader, is_packed, read_lines
+from .claude_slim import Slimmer, slim_reader
+from .line_tail import LineTail
 
 
-class ClaudeTail:
-    """The same records as `ClaudeSource.follow`. Nothing is said of a file that has ended."""
+class ClaudeTail(LineTail):
+    """The same records as `ClaudeSource.follow`. Nothing is said of a file that has ended.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._tail = Tail(path)
+    A slim one keeps of long texts only their heads (see `cutting`); `bodies` has the rest.
+    """
+
+    def __init__(self, path: Path, *, slim: bool = False) -> None:
+        slimmer = Slimmer(path) if slim else None
+        self.bodies: Bodies = slimmer.bodies if slimmer else NoBodies()
         self._folder = Folder(path)
-        self._translator = Translator(saved=self._folder.saved, title=self._folder.title)
-        self._reader = LineReader()
-        self._asked = False
-        self._packed = is_packed(path)
+        self._translator = Translator(
+            saved=self._folder.saved, title=self._folder.title, slimmer=slimmer
+        )
+        feed, flush = self._translator.feed_all, self._translator.flush
+        super().__init__(path, feed, flush, reader=slim_reader() if slim else None)
 
-    def more(self) -> Iterator[Record]:
-        """The records since the last call, up to the end of the file as it is now.
-
-        What waits for a later line is given when there was nothing new, and at the first end.
-        """
-        if self._packed:
-            yield from self._whole()
-            return
-        quiet = True
-        while not self._tail.ended and (change := self._tail.look()) is not None:
-            quiet = False
-            match change:
-                case Appended(data=data):
-                    for line in self._reader.feed(data):
-                        yield from self._translator.feed(line)
-                case FileEvent(text=text, at=at, lost=lost):
-                    yield from self._translator.flush()
-                    event = ErrorRaised(kind="file", message=text) if lost else None
-                    yield Record(self._reader.number, at, event or Note(kind="file", text=text))
-        if quiet or not self._asked:
-            for line in self._reader.whole():
-                yield from self._translator.feed(line)
-            yield from self._translator.flush()
-            yield from self._folder.news(max(0, self._reader.number - 1), self._translator)
-        self._asked = True
-
-    def _whole(self) -> Iterator[Record]:
-        """A packed file, which does not grow."""
-        if not self._asked:
-            self._asked = True
-            for line in read_lines(self._path):
-                yield from self._translator.feed(line)
-            yield from self._translator.flush()
+    def _rest(self, line: int) -> Iterator[Record]:
+        """The subagents that have joined."""
+        return self._folder.news(max(0, line - 1), self._translator)

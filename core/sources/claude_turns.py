@@ -9,6 +9,7 @@ from .. import events as e
 from ..items import FunctionCallOutput, Item
 from .claude_reading import AGENT, Reading
 from .codex_items import int_of, text_of
+from .cutting import length
 
 _TOO_LONG: Final = "prompt is too long"
 _THRASHING: Final = "Autocompact is thrashing"
@@ -29,13 +30,13 @@ class Turns:
         r = self._r
         if r.in_turn:
             left = "the file holds no end of this turn"
-            r.out.emit(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
+            r.out.add(n, e.TurnFinished(turn=r.turn, outcome="interrupted", message=left))
         if self._broken:
             self._broken = False
-            r.out.emit(n, e.BreakerClosed(by="a new prompt"))
+            r.out.add(n, e.BreakerClosed(by="a new prompt"))
         r.turn += 1
         r.in_turn = True
-        r.out.emit(n, e.TurnStarted(turn=r.turn))
+        r.out.add(n, e.TurnStarted(turn=r.turn))
 
     def end(self, n: int, outcome: str, message: str = "") -> None:
         """The turn is over, if one was open."""
@@ -43,7 +44,7 @@ class Turns:
         if r.in_turn:
             r.in_turn = False
             event = e.TurnFinished(turn=r.turn, outcome=outcome, message=message)
-            r.out.emit(r.out.not_before(n), event)
+            r.out.add(r.out.not_before(n), event)
 
     def result(self, n: int, items: tuple[Item, ...], told: dict[str, Any]) -> None:
         """What the program itself noted about a result: `told`, which the model never sees."""
@@ -53,17 +54,24 @@ class Turns:
             r.agents.add(agent)
             r.note(n, "subagent", _subagent_words(agent, told))
         outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
-        size = len(text_of(told.get("stdout"))) + len(text_of(told.get("stderr")))
+        size = length(text_of(told.get("stdout"))) + length(text_of(told.get("stderr")))
         milliseconds = int_of(told.get("totalDurationMs")) or int_of(told.get("durationMs"))
-        if len(outputs) == 1 and (size or milliseconds is not None):
-            r.out.emit(
+        if len(outputs) == 1:
+            self.finished(n, outputs[0], size, milliseconds)
+
+    def finished(
+        self, n: int, output: FunctionCallOutput, size: int, milliseconds: int | None
+    ) -> None:
+        """A tool has run, if the program noted anything about that: `size` in characters."""
+        if size or milliseconds is not None:
+            self._r.out.add(
                 n,
                 e.ToolFinished(
-                    call_id=outputs[0].call_id,
-                    ok=not outputs[0].is_error,
+                    call_id=output.call_id,
+                    ok=not output.is_error,
                     seconds=(milliseconds or 0) / 1000,
                     size=size,
-                    saved=outputs[0].saved,
+                    saved=output.saved,
                 ),
             )
 
@@ -73,13 +81,13 @@ class Turns:
         told = f"{text} ({details})" if details else text
         if text.startswith(_THRASHING):
             self._broken = True
-            r.out.emit(n, e.BreakerOpened(failures=_THRASH_LIMIT, reason=text))
+            r.out.add(n, e.BreakerOpened(failures=_THRASH_LIMIT, reason=text))
         elif _TOO_LONG in told.lower():
             found = _FIGURES.search(details)
             used, limit = (int(found[1]), int(found[2])) if found else (None, None)
-            r.out.emit(n, e.ContextOverflowed(message=told, used=used, limit=limit))
+            r.out.add(n, e.ContextOverflowed(message=told, used=used, limit=limit))
         else:
-            r.out.emit(n, e.ErrorRaised(kind=kind or "api_error", message=told, where=AGENT))
+            r.out.add(n, e.ErrorRaised(kind=kind or "api_error", message=told, where=AGENT))
         self.end(n, "failed", text)
 
 

@@ -7,7 +7,6 @@ somewhere else, the view is made anew from the tree; how it differs is then for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from .claude_chain import Node, Role, Tree
@@ -50,6 +49,33 @@ class View:
             return None
         return target
 
+    def extend(self, node: Node, parent: str) -> bool:
+        """Take a record into the tree and move to it, when it follows the last one and brings only
+        itself, as nearly every record does. False, and nothing is done, when it may be otherwise.
+        """
+        tree, last, family = self._tree, self._tree.last, node.family
+        seen = self._families.get(family, 0) if family else 0
+        if (
+            last is None
+            or last.uuid != parent
+            or not self._way
+            or self._way[-1] is not last
+            or self._relinked != tree.relinked
+            or (family and not seen and family in tree.families)
+            or not tree.extend(node)
+        ):
+            return False
+        if family:
+            if not seen:
+                self._begin[family] = len(self._way)
+            self._families[family] = seen + 1
+        self._at[node] = len(self._way)
+        self._way.append(node)
+        if node.items:
+            node.shown = True
+            self.nodes.append(node)
+        return True
+
     def become(self, nodes: Sequence[Node]) -> None:
         """Show exactly these."""
         for node in self.nodes:
@@ -68,49 +94,67 @@ class View:
             self._push(node)
 
     def _push(self, node: Node) -> None:
-        self._at[node] = len(self._way)
-        if node.family and not self._families.get(node.family):
-            self._begin[node.family] = len(self._way)
+        place = self._at[node] = len(self._way)
         self._way.append(node)
-        if node.family:
-            self._families[node.family] = self._families.get(node.family, 0) + 1
+        if family := node.family:
+            seen = self._families.get(family, 0)
+            if not seen:
+                self._begin[family] = place
+            self._families[family] = seen + 1
 
-    def _pop(self) -> Node:
-        node = self._way.pop()
-        del self._at[node]
-        if node.family:
-            self._families[node.family] -= 1
-        return node
+    def _pop(self, end: int) -> list[Node]:
+        """Take what is behind this place off the way."""
+        popped = self._way[end:]
+        del self._way[end:]
+        for node in popped:
+            del self._at[node]
+            if node.family:
+                self._families[node.family] -= 1
+        return popped
 
     def _near(self, node: Node) -> bool:
         """Move along, when that changes nothing but the end; False when it may."""
+        way, places = self._way, self._at
         path, at = [node], node.parent
-        while at is not None and at not in self._at:
+        while at is not None and at not in places:
             path.append(at)
             at = at.parent
             if len(path) > NEAR:
                 return False
         if at is None:
-            if self._way or len(path) > 1:
+            if way or len(path) > 1:
                 return False
         else:
-            if len(self._way) - self._at[at] > NEAR:
+            end = places[at] + 1
+            if len(way) - end >= NEAR:
                 return False
-            popped = [self._pop() for _ in range(len(self._way) - self._at[at] - 1)]
+            popped = self._pop(end) if len(way) > end else []
+            if self._tree.doubled and any(map(self._is_doubled, (*popped, *path))):
+                return False
             beside = [each for each in popped if each.items and not each.lost]
-            if not all(self._stays(each) for each in beside):
-                return False
+            for each in beside:
+                if not self._stays(each):
+                    return False
             # What was beside the way and is on it now must have stood in its place.
             beside += [each for each in path if each is not node and each.items]
             if beside and not self._is_one_response(beside, path):
                 return False
         for each in reversed(path):
-            if each is not node and each.items and not each.shown:
+            if each is not node and not each.shown and each.items:
                 return False
-            if self._cut(each) or not self._complete(each, node):
+            family = each.family
+            if self._cut(each) or (family and not self._complete(each, node)):
                 return False
-            self._push(each)
+            if family:
+                self._push(each)
+            else:
+                places[each] = len(way)
+                way.append(each)
         return True
+
+    def _is_doubled(self, node: Node) -> bool:
+        """It belongs to a response of which not every record is seen."""
+        return _family(node) in self._tree.doubled
 
     def _stays(self, node: Node) -> bool:
         """A record that is no longer on the way is still seen: beside it."""
@@ -127,13 +171,16 @@ class View:
     def _is_one_response(self, beside: list[Node], path: list[Node]) -> bool:
         """The way ends in the response that these are beside, with nothing of another in between:
         only then do they stay where they are."""
-        families = {_family(each) for each in beside}
-        begin = self._begin.get(next(iter(families)))
-        if len(families) > 1 or begin is None:
+        family = _family(beside[0])
+        begin = self._begin.get(family)
+        if begin is None or any(_family(each) != family for each in beside[1:]):
             return False
-        end = [*self._way[begin:], *reversed(path)]
-        same = all(each.role is not Role.ASSISTANT or each.family in families for each in end)
-        return same and all(a.line < b.line for a, b in pairwise(end))
+        line = -1
+        for each in (*self._way[begin:], *reversed(path)):
+            if each.line <= line or (each.role is Role.ASSISTANT and each.family != family):
+                return False
+            line = each.line
+        return True
 
     def _cut(self, node: Node) -> bool:
         root = self._way[0] if self._way else node
@@ -142,7 +189,7 @@ class View:
 
     def _complete(self, node: Node, new: Node) -> bool:
         """Everything that comes with a response that joins the way is seen already."""
-        if not node.family or self._families.get(node.family, 0) > 0:
+        if self._families.get(node.family, 0) > 0:
             return True
         for member in self._tree.families[node.family]:
             for each in (member, *member.results):

@@ -13,6 +13,7 @@ from thresher.core.items import CompactionSummary, FunctionCallOutput, Message
 from thresher.core.sources.claude_chain import Tree
 from thresher.core.sources.claude_code import ClaudeSource
 from thresher.core.sources.claude_events import Translator
+from thresher.core.sources.claude_items import CLEARED
 from thresher.core.sources.detect import Format, detect
 from thresher.core.sources.lines import LineReader, read_lines
 from thresher.core.sources.report import compaction_records, context_at, state_at
@@ -100,7 +101,6 @@ COMPACTIONS = {
 
 NO_RECORD = "the file holds no record of this request"
 UNMATCHED = {
-    ("v2_0_76_microcompact", 28): "named fault: microcompaction leaves no trace",
     ("v2_1_197_reactive", 8): NO_RECORD,
     **{("v2_1_197_compact_fails", n): NO_RECORD for n in (9, 10, 11, 13, 14, 15)},
 }
@@ -120,8 +120,12 @@ USAGE = {
 }
 """Fresh input, cached input and output of all responses, each counted once."""
 
-SEEN_LATER = ("v2_1_70_resume_drops_parallel", 58)
-"""That results were lost shows only in the figures of the response."""
+SEEN_LATER = {
+    ("v2_1_70_resume_drops_parallel", 58),
+    ("v2_0_76_microcompact", 34),
+    ("v2_0_76_microcompact", 40),
+}
+"""That results were lost, cleared or came back shows only in the figures of the response."""
 
 every_session = pytest.mark.parametrize("name", NAMES)
 
@@ -208,7 +212,7 @@ def test_the_rate_of_rebuilt_requests_is_the_one_that_is_claimed() -> None:
     stored = Counter(request["kind"] for name in NAMES for request in sent(name))
     kinds = {(name, request["n"]): request["kind"] for name in NAMES for request in sent(name)}
     missed = Counter(kinds[each] for each in UNMATCHED)
-    assert (stored["main"] - missed["main"], stored["main"]) == (66, 68)
+    assert (stored["main"] - missed["main"], stored["main"]) == (67, 68)
     assert (stored["compact"] - missed["compact"], stored["compact"]) == (27, 33)
 
 
@@ -259,7 +263,7 @@ def test_the_tree_gives_what_the_rules_give_when_written_down_again(name: str) -
 @every_session
 def test_context_raw_is_the_input_of_the_request_at_its_position(name: str) -> None:
     for request in source(name).requests():
-        if request.kind is e.Purpose.TURN and (name, request.position) != SEEN_LATER:
+        if request.kind is e.Purpose.TURN and (name, request.position) not in SEEN_LATER:
             assert source(name).context_raw(request.position) == request.input
 
 
@@ -339,8 +343,28 @@ def test_a_silent_microcompaction_is_seen_by_two_signals_and_its_return_is_an_al
         "inferred from two signals",
     )
     assert state.compactions == 0
-    told = [(each.position, bool(each.left_out)) for each in source(name).requests()]
-    assert told[-4:] == [(31, False), (34, True), (37, True), (40, False)]
+    told = [(each.position, each.evidence, each.left_out) for each in source(name).requests()]
+    assert told[-4:] == [
+        (31, "derived", ""),
+        (34, "inferred", ""),
+        (37, "inferred", ""),
+        (40, "derived", ""),
+    ]
+
+
+def test_which_results_a_silent_microcompaction_cleared_follows_from_its_rule() -> None:
+    read = records("v2_0_76_microcompact")
+    before, between, after = (context_at(read, line).items for line in (34, 37, 41))
+    cleared = [
+        at
+        for at, item in enumerate(between)
+        if isinstance(item, FunctionCallOutput) and item.output == CLEARED
+    ]
+    assert len(cleared) == 6
+    assert [before[at].text for at in cleared] == [after[at].text for at in cleared]
+    assert all(len(before[at].text) > len(CLEARED) for at in cleared)
+    (card,) = state_at(read).cards
+    assert (card.removed, card.replaced) == (0, 6)
 
 
 def test_parallel_results_that_a_resume_loses_leave_the_context() -> None:

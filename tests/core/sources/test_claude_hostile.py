@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from thresher.core import events as e
 from thresher.core.sources.base import encode_request
 from thresher.core.sources.claude_code import ClaudeSource
+from thresher.core.sources.claude_newest import newest
+from thresher.core.sources.claude_tail import ClaudeTail
 from thresher.core.sources.report import compaction_records, state_at
 
 from .claude_made import Made, read, text
 from .claude_rig import AGENT, FIXTURES
+from .mutations import mutated, sound
 
 NAMES = ("v2_1_197_auto_thrash", "v2_1_197_manual_hooks", "v1_0_128_auto_manual", AGENT)
 
@@ -133,93 +136,27 @@ def test_hostile_texts_pass_through_unchanged(hostile_text: str) -> None:
     assert "".join(item.text for item in shown) == wanted
 
 
-SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.text(max_size=8)
-)
-JUNK = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+DAMAGED = mutated([recorded(name) for name in NAMES])
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    if isinstance(value, dict):
-        for key, each in value.items():
-            found += places(each, (*path, key))
-    elif isinstance(value, list):
-        for at, each in enumerate(value):
-            found += places(each, (*path, at))
-    return found
-
-
-class Transcript(bytes):
-    # Shown by its size: a whole recording is too long to print.
-
-    def __repr__(self) -> str:
-        return f"Transcript of {len(self):,} bytes"
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    lines = list(recorded(draw(st.sampled_from(NAMES))))
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(lines) - 1))
-        what = draw(
-            st.sampled_from(["drop", "double", "swap", "cut", "bytes", "value", "value", "key"])
-        )
-        match what:
-            case "drop":
-                lines[at] = b""
-            case "double":
-                lines.insert(at, lines[draw(st.integers(0, len(lines) - 1))])
-            case "swap":
-                other = draw(st.integers(0, len(lines) - 1))
-                lines[at], lines[other] = lines[other], lines[at]
-            case "cut":
-                lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
-            case "bytes":
-                place = draw(st.integers(0, len(lines[at])))
-                lines[at] = lines[at][:place] + draw(st.binary(max_size=6)) + lines[at][place:]
-            case _:
-                lines[at] = changed(draw, lines[at], what)
-    return Transcript(b"".join(lines))
-
-
-def changed(draw: st.DrawFn, line: bytes, what: str) -> bytes:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return line
-    found = places(value) if isinstance(value, dict) else []
-    if not found:
-        return line
-    *way, last = draw(st.sampled_from(found))
-    parent = value
-    for step in way:
-        parent = parent[step]
-    if what == "key" and isinstance(parent, dict):
-        del parent[last]
-    else:
-        parent[last] = draw(JUNK)
-    return json.dumps(value).encode() + b"\n"
-
-
-@given(mutated())
+@given(DAMAGED)
 def test_no_mutation_of_a_recording_stops_the_reader(data: bytes) -> None:
-    records = read(data)
-    state = state_at(records)
+    sound(read(data))
+
+
+@given(DAMAGED)
+def test_no_mutation_stops_the_slim_reading_of_large_files(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "mutated-large-claude.jsonl"
+    path.write_bytes(data)
+    state = state_at(list(ClaudeTail(path, slim=True).more()))
     assert not [problem for problem in state.problems if problem.kind == "record"]
-    numbers = [record.n for record in records]
-    assert numbers == sorted(numbers)
-    for record in records:
-        assert e.decode(e.encode(record)).event == record.event
+    early = state_at(list(newest(path) or ()))
+    assert not [problem for problem in early.problems if problem.kind == "record"]
 
 
-@given(mutated())
+@given(DAMAGED)
 def test_no_mutation_stops_the_rebuilding_of_requests(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

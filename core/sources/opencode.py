@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import ThresherError
 from ..events import ErrorRaised, Note, Record
 from .base import RebuiltRequest, WireItem
-from .following import follow_tail
+from .following import REST, follow_tail
 from .lines import open_bytes, unreadable
 from .opencode_changes import BAD, Change
 from .opencode_events import Translator
@@ -32,12 +32,19 @@ from .opencode_files import (
     tree_sessions,
 )
 from .opencode_fold import AGENT, SessionInfo
+from .opencode_plain import plain
 from .opencode_store import MAGIC, Database, Reader, sessions
 from .opencode_stream import EventStream
 from .registry import Choice
 from .sample import Sample, contained
 
 DATABASE = "opencode.db"
+UNSETTLED = 1.0
+"""Seconds after a change of its files in which a session is read at every look."""
+SOON = 0.12
+"""Seconds after such a change in which a look follows the other."""
+TREE_REST = 1.0
+"""Seconds between two looks at all files of a tree; its newest ones are asked much more often."""
 
 
 class _Reader(Protocol):
@@ -122,6 +129,10 @@ class OpenCodeSource:
         translator.flush()
         yield from translator.drain()
 
+    def plain(self, messages: Iterable[WireItem]) -> list[WireItem]:
+        """Messages without what depends on the configuration, for a comparison."""
+        return plain(messages)
+
     def context_raw(self, position: int | None = None) -> list[WireItem]:
         """What a request after the change `position` carries, without the system text."""
         reader = open_reader(self.path)
@@ -150,8 +161,22 @@ class OpenCodeTail:
             self._stream.start()
         self._translator = Translator(self._reader.info, baseline=self._reader.baseline())
         self._seen: tuple[object, ...] | None = None
+        self._changed = 0.0
         self._last = 0
         self._blocked = ""
+
+    @property
+    def rest(self) -> float:
+        """Seconds to leave between two looks: one at a tree goes over all of its files."""
+        return TREE_REST if isinstance(self._reader, Tree) else REST
+
+    def changed(self) -> bool:
+        """There may be something new; cheap."""
+        if self._stream is not None and self._stream.waiting:
+            return True
+        if time.monotonic() - self._changed < SOON:
+            return True
+        return isinstance(self._reader, Tree) and self._reader.changed()
 
     def more(self) -> Iterator[Record]:
         """The records since the last call; what waits for a later change when nothing is new."""
@@ -162,7 +187,11 @@ class OpenCodeTail:
             for piece in pieces if self._seen is not None else ():
                 yield from self._translator.feed(piece)
         seen = self._reader.signature()
-        if seen != self._seen or not seen or self._blocked:
+        now = time.monotonic()
+        if seen != self._seen:
+            self._changed = now
+        # A database shows what was written a moment after its files have changed.
+        if now - self._changed < UNSETTLED or not seen or self._blocked:
             fresh = False
             try:
                 for change in self._reader.more():

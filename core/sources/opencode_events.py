@@ -29,7 +29,7 @@ class Translator:
     def __init__(self, info: SessionInfo, *, baseline: int = 0, collect: bool = False) -> None:
         self._info = info
         self._telling = Telling(collect=collect)
-        self._v1 = V1(self._telling)
+        self._v1 = V1(self._telling, info)
         self._v2 = V2(self._telling, baseline)
         self._begun = False
 
@@ -91,6 +91,7 @@ class Translator:
                 version=info.version,
                 parent=info.parent,
                 title=" ".join(info.title.split())[:TITLE],
+                system_recorded=False,
             ),
             info.made or self._telling.out.at,
         )

@@ -7,6 +7,7 @@ server told, one event a line. Only files of the tree itself are opened.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ from .opencode_fold import SessionInfo
 from .opencode_rows import Rows
 
 STORAGE: Final = "storage"
+_NEWEST: Final = 3
+"""Messages of a tree whose files are asked for changes all the time."""
 _MOST: Final = 256 << 20
 """Bytes of an export that are read at most."""
 
@@ -35,6 +38,7 @@ class Tree:
         self.root = root
         self.info = _chosen(root, session)
         self._rows = Rows()
+        self._asked: tuple[object, ...] = ()
 
     def baseline(self) -> int:
         """V2 never wrote trees."""
@@ -50,6 +54,22 @@ class Tree:
             except OSError:
                 continue
         return tuple(found)
+
+    def changed(self) -> bool:
+        """One of its newest files may have changed since this was asked last: cheap, and enough
+        while it grows at its end."""
+        messages = self.root / "message" / self.info.id
+        newest = sorted(messages.glob("*.json"))[-_NEWEST:]
+        files = [messages, *newest]
+        for message in newest:
+            files += sorted((self.root / "part" / message.stem).glob("*.json"))
+        found: list[object] = []
+        for path in files:
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                found.append((path.name, stat.st_size, stat.st_mtime_ns))
+        before, self._asked = self._asked, tuple(found)
+        return before != self._asked
 
     def more(self) -> Iterator[Change]:
         """The changes since the last call."""

@@ -164,18 +164,8 @@ class Telling:
         """An edit is no compaction: something was taken back or changed in the store."""
         if edit.nothing:
             return
-        change = edit.change
         self.out.emit(edit.n, e.Note(kind="edit", text=why))
-        event = e.HistoryRolledBack(
-            turns=turns,
-            segments=edit.segments,
-            items_before=edit.before,
-            items_after=len(change.after),
-            removed=len(change.removed),
-            removed_ids=edit.removed_ids,
-            inserted=len(change.inserted),
-        )
-        self.out.emit(edit.n, event)
+        self.out.emit(edit.n, edit.taken_back(turns=turns))
         self.usage = None
 
 

@@ -14,7 +14,18 @@ from typing import Any
 import msgspec
 
 from .codex_items import dict_of, text_of
-from .opencode_changes import BAD, MESSAGE, PART, ROW, Change, created, id_time, stamp
+from .opencode_changes import (
+    BAD,
+    MESSAGE,
+    MESSAGE_GONE,
+    PART,
+    PART_GONE,
+    ROW,
+    Change,
+    created,
+    id_time,
+    stamp,
+)
 
 
 class Rows:
@@ -29,24 +40,41 @@ class Rows:
         """The changes that lead to these rows from those of the last call."""
         first = not self._known
         fresh: list[Change] = []
+        there: set[tuple[str, str]] = set()
+        bad = False
         for row in rows:
             if row.type == BAD:
+                bad = True
                 if row.fault not in self._told_bad:
                     self._told_bad.add(row.fault)
                     fresh.append(row)
                 continue
             key = (row.type, text_of(row.data.get("id")))
+            there.add(key)
             known = self._known.get(key)
             if known is None or known.data != row.data:
                 self._known[key] = row
                 fresh.append(row)
-        ordered = _begun(fresh) if first else _grouped(fresh)
+        # What cannot be read at the moment is not gone.
+        gone = [] if bad else [key for key in self._known if key not in there]
+        ordered = _begun(fresh) if first else [*self._taken_out(gone), *_grouped(fresh)]
         for change in ordered:
             if change.type == ROW:
                 yield change
             else:
                 yield msgspec.structs.replace(change, n=self._count)
                 self._count += 1
+
+    def _taken_out(self, keys: list[tuple[str, str]]) -> Iterator[Change]:
+        """The rows that were there at the last look: messages with all of their parts."""
+        for key in keys:
+            row = self._known.pop(key)
+            type, id = key
+            owner = text_of(row.data.get("messageID"))
+            if type == MESSAGE:
+                yield Change(row.n, row.at, MESSAGE_GONE, {"messageID": id})
+            elif type == PART and (MESSAGE, owner) not in keys:
+                yield Change(row.n, row.at, PART_GONE, {"messageID": owner, "partID": id})
 
 
 def _grouped(rows: list[Change]) -> list[Change]:

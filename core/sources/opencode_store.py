@@ -198,7 +198,8 @@ class Reader:
         rows = db.execute(
             "SELECT seq, id, type, data, time_created FROM session_message WHERE session_id = ? "
             "AND seq >= ? AND type NOT IN "
-            "('user', 'assistant', 'compaction', 'model-switched', 'agent-switched')",
+            "('user', 'assistant', 'compaction', 'model-switched', 'agent-switched', 'system', "
+            "'synthetic', 'shell')",
             (self.info.id, self._next),
         )
         return {row[0]: _row_change(*row) for row in rows if isinstance(row[0], int)}

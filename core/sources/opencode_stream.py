@@ -45,6 +45,11 @@ class EventStream:
         """Read no more. The thread ends with the next line, or when the connection does."""
         self._stop.set()
 
+    @property
+    def waiting(self) -> bool:
+        """There is something to take."""
+        return bool(self._changes or self._notes)
+
     def take(self) -> tuple[list[Change], list[str]]:
         """The pieces since the last call, and what became of the connection, in words."""
         changes = [self._changes.popleft() for _ in range(len(self._changes))]

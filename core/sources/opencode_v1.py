@@ -1,4 +1,4 @@
-"""OpenCode V1: messages and parts, the view of them that a request carries, and its wire form.
+"""OpenCode V1: messages and parts, and the view of them that a request carries.
 
 Source: the rules of OpenCode 1.18.33 as its recorded sessions show them (V1 serves the terminal and
 `opencode run`). A message is a user's or one step of the model's; its parts are text, reasoning,
@@ -9,7 +9,8 @@ compaction: what is sent is a view, cut and re-ordered by the marks of the compa
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..compaction.policies.opencode.estimate import compact_json
@@ -26,7 +27,6 @@ from ..items import (
     Role,
     TextPart,
 )
-from .base import WireItem
 from .codex_items import dict_of, int_of, text_of
 from .opencode_changes import created
 
@@ -36,6 +36,11 @@ CLEARED: Final = "[Old tool result content cleared]"
 """What a pruned output is sent as."""
 INTERRUPTED: Final = "[Tool execution was interrupted]"
 """What stands for the result of a call that never ended."""
+MEDIA: Final = "Attached media from tool result:"
+"""What stands before the pictures and PDFs of results."""
+OLD_MEDIA: Final = "Attached image(s) from tool result:"
+OWN_MEDIA: Final = (1, 15)
+"""The release from which on that was MEDIA."""
 SUBTASK: Final = "The following tool was executed by the user"
 ABORTED: Final = "MessageAbortedError"
 
@@ -43,8 +48,18 @@ SILENT_PARTS: Final = frozenset(
     {"step-start", "step-finish", "patch", "snapshot", "agent", "retry"}
 )
 KNOWN_PARTS: Final = SILENT_PARTS | {"text", "reasoning", "tool", "file", "subtask", "compaction"}
-_INLINED: Final = frozenset({"text/plain", "application/x-directory"})
+INLINED: Final = frozenset({"text/plain", "application/x-directory"})
 """Files whose text is in a text part beside them."""
+
+
+def release(version: str) -> tuple[int, ...]:
+    """A version such as "1.2.27" as numbers; empty when it is none."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(each) for each in found[0].split(".")[:4]) if found else ()
+
+
+Model = tuple[str, str]
+"""A provider and a model; of each an empty text where it is not stored."""
 
 
 class Stored:
@@ -55,6 +70,11 @@ class Stored:
         self.info = info
         self.n = n
         self.parts: dict[str, dict[str, Any]] = {}
+        self.closed = False
+        """A later message has begun: what is not complete by now is sent as it is."""
+        self.copied = False
+        """It was taken over from the session that this one was forked from."""
+        self.media_label = MEDIA
         self._order: list[str] = []
 
     def put(self, id: str, part: dict[str, Any]) -> None:
@@ -92,6 +112,12 @@ class Stored:
     def parent(self) -> str:
         """The user message that this one answers."""
         return text_of(self.info.get("parentID"))
+
+    @property
+    def model(self) -> Model:
+        """The provider and the model: of an answer, or those that a user's message asks for."""
+        info = self.info if not self.is_user else dict_of(self.info.get("model"))
+        return text_of(info.get("providerID")), text_of(info.get("modelID"))
 
     @property
     def error(self) -> dict[str, Any]:
@@ -192,7 +218,7 @@ class Piece(NamedTuple):
 def pieces_of(message: Stored) -> Iterator[Piece]:
     """The items of one message that are complete, as a request shows them."""
     if message.is_user:
-        content = _user_content(message)
+        content = user_parts(message)
         if content:
             marker = message.compaction is not None
             item = Message(Role.USER, content, synthetic=marker or not message.typed)
@@ -222,6 +248,36 @@ def pieces_of(message: Stored) -> Iterator[Piece]:
             case _:
                 pass
     yield from outputs
+    if (media := media_of(message)) and all(
+        _is_answered(message, part) for part in message.parts.values() if part.get("type") == "tool"
+    ):
+        n = max(_n(message, part) for part in message.parts.values())
+        content = (TextPart(message.media_label), *map(file_part, media))
+        yield Piece(media_key(message), Message(Role.USER, content, synthetic=True), n)
+
+
+def media_of(message: Stored) -> list[dict[str, Any]]:
+    """The pictures and PDFs in the results of its calls, which are sent behind the results in a
+    message of their own, since a result of Chat Completions is a text."""
+    return [
+        file
+        for _, part in message.ordered
+        if part.get("type") == "tool" and not is_pruned(part)
+        for file in attachments_of(part)
+        if text_of(file.get("mime")).startswith("image/") or file.get("mime") == "application/pdf"
+    ]
+
+
+def media_key(message: Stored) -> str:
+    """The key of the item with these."""
+    return f"{message.id}/media"
+
+
+def attachments_of(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """The files that came with the result of a call."""
+    files = _state(part).get("attachments")
+    found = files if _state(part).get("status") == "completed" else None
+    return [file for file in found if isinstance(file, dict)] if isinstance(found, list) else []
 
 
 def left_out(message: Stored) -> bool:
@@ -260,14 +316,18 @@ def is_pruned(part: dict[str, Any]) -> bool:
     return bool(dict_of(_state(part).get("time")).get("compacted"))
 
 
-def _user_content(message: Stored) -> str | tuple[Part, ...]:
+def user_parts(
+    message: Stored, form: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+) -> str | tuple[Part, ...]:
+    """What a message in the user's name holds, as a request shows it. `form` changes its parts."""
     parts: list[Part] = []
-    for _, part in message.ordered:
+    for _, stored in message.ordered:
+        part = form(stored) if form else stored
         match part.get("type"):
             case "text" if text_of(part.get("text")) and part.get("ignored") is not True:
                 parts.append(TextPart(text_of(part["text"])))
-            case "file" if part.get("mime") not in _INLINED:
-                parts.append(_file(part))
+            case "file" if part.get("mime") not in INLINED:
+                parts.append(file_part(part))
             case "compaction":
                 parts.append(TextPart(RECAP))
             case "subtask":
@@ -279,7 +339,13 @@ def _user_content(message: Stored) -> str | tuple[Part, ...]:
     return tuple(parts)
 
 
-def _file(part: dict[str, Any]) -> Part:
+def attached(file: dict[str, Any]) -> str:
+    """A file in words."""
+    return f"[Attached {text_of(file.get('mime'))}: {text_of(file.get('filename')) or 'file'}]"
+
+
+def file_part(part: dict[str, Any]) -> Part:
+    """A file as a part of an item."""
     url, mime = text_of(part.get("url")), text_of(part.get("mime"))
     if mime.startswith("image/"):
         return ImagePart(url)
@@ -304,15 +370,16 @@ def _is_typed(part: dict[str, Any]) -> bool:
 
 
 def _is_whole(message: Stored, part: dict[str, Any]) -> bool:
-    return bool(dict_of(part.get("time")).get("end")) or message.over
+    return bool(dict_of(part.get("time")).get("end")) or message.over or message.closed
 
 
 def _has_input(message: Stored, part: dict[str, Any]) -> bool:
-    return _state(part).get("status") != "pending" or message.over
+    return _state(part).get("status") != "pending" or message.over or message.closed
 
 
 def _is_answered(message: Stored, part: dict[str, Any]) -> bool:
-    return _state(part).get("status") in ("completed", "error") or message.over
+    # What the user ran is told as over before its result is stored.
+    return _state(part).get("status") in ("completed", "error") or message.closed
 
 
 def _n(message: Stored, part: dict[str, Any]) -> int:
@@ -321,73 +388,3 @@ def _n(message: Stored, part: dict[str, Any]) -> int:
 
 N: Final = " n"
 """Under this key a part holds the number of its last change; no JSON of OpenCode has such a key."""
-
-
-# -- the wire form -------------------------------------------------------------------------------
-
-
-def wire(messages: Iterable[Stored]) -> list[WireItem]:
-    """The messages as the body of a Chat Completions request has them, without the system text."""
-    sent: list[WireItem] = []
-    for message in messages:
-        if message.is_user:
-            if content := _user_content(message):
-                sent.append({"role": "user", "content": user_content(content)})
-        elif not left_out(message):
-            for step in _steps(message):
-                sent.extend(_step(step))
-    return sent
-
-
-def user_content(content: str | tuple[Part, ...]) -> str | list[dict[str, Any]]:
-    """What a user said: a text alone is a text, all else a list of parts."""
-    if isinstance(content, str):
-        return content
-    parts: list[dict[str, Any]] = []
-    for part in content:
-        match part:
-            case TextPart(text=text):
-                parts.append({"type": "text", "text": text})
-            case ImagePart(url=url):
-                parts.append({"type": "image_url", "image_url": {"url": url}})
-            case OpaquePart(json=json):
-                parts.append({"type": "file", "file": json})
-    return parts
-
-
-def _steps(message: Stored) -> Iterator[list[dict[str, Any]]]:
-    """The parts of each step: older versions kept several steps in one message."""
-    step: list[dict[str, Any]] = []
-    for _, part in message.ordered:
-        if part.get("type") == "step-start":
-            yield step
-            step = []
-        else:
-            step.append(part)
-    yield step
-
-
-def _step(parts: Sequence[dict[str, Any]]) -> Iterator[WireItem]:
-    text = "".join(text_of(part.get("text")) for part in parts if part.get("type") == "text")
-    thought = "".join(
-        text_of(part.get("text")) for part in parts if part.get("type") == "reasoning"
-    )
-    tools = [part for part in parts if part.get("type") == "tool"]
-    if not (text or thought or tools):
-        return
-    said: WireItem = {"role": "assistant", "content": text}
-    if thought:
-        said["reasoning_content"] = thought
-    if tools:
-        said["tool_calls"] = [
-            {
-                "id": text_of(part.get("callID")),
-                "type": "function",
-                "function": {"name": text_of(part.get("tool")), "arguments": arguments_of(part)},
-            }
-            for part in tools
-        ]
-    yield said
-    for part in tools:
-        text, _ = tool_text(part)
-        yield {"role": "tool", "tool_call_id": text_of(part.get("callID")), "content": text}

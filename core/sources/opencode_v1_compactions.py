@@ -14,22 +14,35 @@ import msgspec
 from .. import events as e
 from ..compaction.policies.opencode.estimate import tokens, units
 from ..compaction.policies.opencode.limits import count
-from ..compaction.policies.opencode.serialise import Writing, joined, written
+from ..compaction.policies.opencode.serialise import joined
 from ..compaction.policy import Moment, Trigger
 from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, text_of
 from .opencode_changes import stamp
-from .opencode_fold import error_of, usage_of
-from .opencode_v1 import CLEARED, Piece, Stored, left_out, pieces_of, visible, wire
+from .opencode_fold import error_of, estimated, usage_of
+from .opencode_v1 import Piece, Stored, media_key, pieces_of, tool_text, visible
+from .opencode_v1_serialise import written
 from .opencode_v1_state import POLICY, Pending, V1State
+from .opencode_v1_wire import wire
 
 COMPACTION, PRUNE, LEFT_BEHIND = "compaction", "prune", "failed compaction"
 LEAD: Final = "Here is the conversation so far:"
 """What a summary request begins with; it is part of the wire form."""
+BEFORE: Final = "Here is the summary of the conversation before the <conversation> above:"
+"""What stands before the last summary in one; it is part of the wire form."""
 NO_INSTRUCTION: Final = (
     "the instruction behind the conversation, and the system text: they are not in the record"
 )
-_TOOL_CHARS: Final = 2000
+
+
+NO_TAIL: Final = "; where the tail that is not summarised begins is not in the record either"
+COPIED: Final = "it happened in the session that this one was forked from"
+AS_TEXT: Final = (1, 18, 17)
+"""The release from which on the history is summarised as one text (1.18.16 sent the messages)."""
+MEDIA_STAYS_OUT: Final = (1, 2)
+"""The release from which on the summariser is told of pictures in words."""
+LEAST_TAIL: Final = 2_000
+"""Tokens of the newest turns that are always kept as they are (with a tail at all)."""
 
 
 class Compactions:
@@ -38,7 +51,7 @@ class Compactions:
     def __init__(self, state: V1State) -> None:
         self._s = state
         self._t = state.telling
-        self._pruned: dict[str, tuple[int, str]] = {}
+        self._pruned: dict[str, tuple[int, Stored, dict[str, Any]]] = {}
         self._moment: Moment | None = None
         self._reason = ""
 
@@ -47,15 +60,22 @@ class Compactions:
         self._prune()
         self._resolve()
 
-    def pruned(self, key: str, n: int, text: str) -> None:
-        """An output was marked as pruned; `text` is what was sent of it until now."""
-        self._pruned[key] = (n, text)
+    def pruned(self, message: Stored, before: dict[str, Any], n: int) -> None:
+        """An output was marked as pruned; `before` is its part as it was until now."""
+        pending = self._s.pending
+        if pending is not None and pending.summary is not None and pending.summary.over:
+            # A prune runs behind a summary: what that did comes first.
+            self._resolve()
+        self._pruned[text_of(before.get("id"))] = (n, message, before)
 
     def part(self, message: Stored, part: dict[str, Any], n: int) -> None:
         """A compaction part, or what it has become."""
         pending = self._s.pending
         if pending is not None and pending.marker is message:
             pending.part, pending.n, pending.quiet = part, n, 0
+            return
+        if message.id in self._t.shown and text_of(part.get("tail_start_id")):
+            self._s.rebase(n, "the tail that the compaction keeps was stored late")
             return
         if not message.is_user or message.id in self._t.shown or message.compaction is not part:
             return
@@ -65,7 +85,10 @@ class Compactions:
         if pending.trigger is Trigger.OVERFLOW:
             told = "the provider refused the request as too long; its words are not in the record"
             self._t.tell(n, e.ContextOverflowed(message=told, request=self._t.sent))
-        event = e.CompactionStarted(
+        self._t.tell(n, self._started(pending))
+
+    def _started(self, pending: Pending) -> e.CompactionStarted:
+        return e.CompactionStarted(
             pass_id=pending.pass_id,
             policy=POLICY,
             stage=COMPACTION,
@@ -73,7 +96,6 @@ class Compactions:
             trigger=pending.trigger,
             reason=self._reason,
         )
-        self._t.tell(n, event)
 
     def _why(self, pending: Pending) -> tuple[Moment | None, str]:
         match pending.trigger:
@@ -92,24 +114,32 @@ class Compactions:
         return (Moment.AFTER_ROUND if goes_on else Moment.TURN_END), reason
 
     def _prune(self) -> None:
-        pruned = {key: found for key, found in self._pruned.items() if key in self._t.shown}
+        shown = self._t.shown
+        pruned = {id: found for id, found in self._pruned.items() if f"{id}/output" in shown}
+        unseen = [found[0] for id, found in self._pruned.items() if id not in pruned]
         self._pruned = {}
+        if unseen:
+            outputs = "1 output" if len(unseen) == 1 else f"{len(unseen)} outputs"
+            told = f"prune: {outputs} that the model no longer saw got the mark too"
+            self._t.tell(max(unseen), e.Note(kind="prune", text=told))
         if not pruned:
             return
-        shown = self._t.shown
         view = self._s.view()
         after = wire(view)
-        cleared = {key.removesuffix("/output") for key in pruned}
-        before = _restored(view, after, {id: pruned[f"{id}/output"][1] for id in cleared})
+        before = _before_prune(view, pruned)
+        owners = {message.id: message for _, message, _ in pruned.values()}
+        now = {piece.key: piece for each in owners.values() for piece in pieces_of(each)}
+        media = {media_key(each) for each in owners.values()}
         target = [
-            Piece(held.key, _cleared(held.item) if held.key in pruned else held.item, 0)
+            now.get(held.key, Piece(held.key, held.item, 0))
             for held in shown.held
+            if held.key in now or held.key not in media
         ]
         self._t.ordinal += 1
-        n = max(at for at, _ in pruned.values())
+        n = max(at for at, _, _ in pruned.values())
         usage = self._t.usage
         edit = shown.edit(n, target, self._t.ordinal)
-        gone = sum(tokens(units(text)) for _, text in pruned.values())
+        gone = sum(tokens(units(tool_text(part)[0])) for _, _, part in pruned.values())
         self._t.compacted(
             edit,
             pass_id=f"opencode-prune-{n}",
@@ -134,7 +164,7 @@ class Compactions:
         summary = pending.summary
         done = summary is not None and summary.finished
         before = wire([each for each in self._s.view() if not self._s.is_hidden(each)])
-        if done:
+        if done and not pending.again:
             before = wire(visible(self._s.before(pending.marker)))
         self._keep_summary_request(pending)
         self._s.pending = None
@@ -144,6 +174,7 @@ class Compactions:
             self._failed(pending, before)
 
     def _done(self, pending: Pending, summary: Stored, before: list[WireItem]) -> None:
+        self._s.failed = None
         if pending.trigger is Trigger.OVERFLOW:
             self._s.replay = next(
                 (m.typed for m in reversed(self._s.ordered) if m.is_user and m.typed), ""
@@ -151,6 +182,11 @@ class Compactions:
         view = self._s.view()
         tail = text_of(pending.part.get("tail_start_id"))
         kept = f"a tail from {tail} on is kept" if tail else "no tail is kept"
+        if pending.again:
+            kept = (
+                "the one before had failed, and its summary is stored as the answer to another "
+                "message than its mark: nothing leaves"
+            )
         self._t.ordinal += 1
         edit = self._t.shown.edit(pending.n, self._s.pieces(), self._t.ordinal, summary.id)
         usage = usage_of(summary.info.get("tokens"))
@@ -170,6 +206,7 @@ class Compactions:
             ),
             reason_evidence="derived" if pending.trigger is Trigger.AUTO else "recorded",
             seconds=_seconds(summary),
+            marks=(COPIED,) if pending.marker.copied else (),
         )
 
     def _failed(self, pending: Pending, before: list[WireItem]) -> None:
@@ -192,7 +229,10 @@ class Compactions:
             next_step="the recap question stays in the session and is sent without an answer",
         )
         self._t.tell(pending.n, event)
+        self._s.failed = pending
         self._s.ending = (pending.n, "failed" if summary is not None else "interrupted", text)
+        if pending.again:
+            return
         if not text_of(pending.part.get("tail_start_id")):
             self._s.grow(pending.marker)
             return
@@ -220,12 +260,30 @@ class Compactions:
             marks=("what left was not summarised",),
         )
 
+    def again(self, summary: Stored, n: int) -> Pending | None:
+        """The failed compaction that this summary tries once more; None when it tries none.
+
+        The mark of a compaction whose summary ended with an error of the provider stays open: with
+        the next prompt OpenCode tries again, and stores the summary as the answer to that prompt.
+        """
+        failed = self._s.failed
+        if failed is None or failed.marker.id not in self._s.messages:
+            return None
+        pending = self._s.pending = Pending(failed.marker, failed.part, n, again=summary.id)
+        self._moment, self._reason = self._why(pending)
+        self._reason = f"the one before it failed; {self._reason}"
+        self._t.tell(n, self._started(pending))
+        return pending
+
     def collect_summary(self, pending: Pending, request: RebuiltRequest) -> None:
         """The history that is summarised, message by message, as it is now: the tail that is cut
         off it is stored later."""
         before = self._s.before(pending.marker)
         history = visible(before)
-        if pending.trigger is Trigger.OVERFLOW:
+        if pending.again:
+            history = self._s.view()
+            pending.tail, pending.tail_unclear = _least_tail(history)
+        elif pending.trigger is Trigger.OVERFLOW:
             at = next(
                 (
                     at
@@ -236,36 +294,46 @@ class Compactions:
             )
             if any(m.is_user and m.compaction is None for m in history[:at]):
                 history = history[:at]
-        answered = {m.parent: m for m in history if m.is_summary and m.finished}
-        how = Writing(tool_chars=_TOOL_CHARS, placeholder=CLEARED)
+        markers = {m.id for m in history if m.is_user and m.compaction is not None}
+        answered = {
+            m.parent: m for m in history if m.is_summary and m.finished and m.parent in markers
+        }
         for message in history:
             if message.id in answered:
                 pending.previous = answered[message.id].written
             elif message not in answered.values():
-                # The recap question of a compaction that failed is no text of its message.
-                bare = message.is_user and message.compaction is not None and not message.typed
-                items = [] if bare else [piece.item for piece in pieces_of(message)]
-                text = written(items, how)
-                pending.head.append((message.id, text))
+                pending.head.append((message.id, written(message)))
         pending.request = request
+        pending.history = history
 
     def _keep_summary_request(self, pending: Pending) -> None:
-        request, tail = pending.request, text_of(pending.part.get("tail_start_id"))
+        request = pending.request
+        tail = pending.tail if pending.again else text_of(pending.part.get("tail_start_id"))
         if request is None:
             return
         self._s.keep_request()
         ids = [id for id, _ in pending.head]
         end = ids.index(tail) if tail in ids else len(ids)
-        conversation = joined(text for _, text in pending.head[:end])
-        text = summary_text(conversation, pending.previous)
         failed = ""
         if pending.summary is not None and pending.summary.error:
             failed = error_of(pending.summary.error)[0]
+        if self._s.older_than(*AS_TEXT):
+            # The messages themselves were sent, and behind them the instruction.
+            first = next((at for at, m in enumerate(pending.history) if m.id == tail), None)
+            kept = [*pending.history[:first], pending.marker]
+            model = pending.summary.model if pending.summary is not None else ("", "")
+            sent = wire(kept, model, media=self._s.older_than(*MEDIA_STAYS_OUT))
+            self._t.requests.append(
+                msgspec.structs.replace(request, input=sent, missing=NO_INSTRUCTION, failed=failed)
+            )
+            return
+        conversation = joined(text for _, text in pending.head[:end])
+        text = summary_text(conversation, pending.previous.strip())
         self._t.requests.append(
             msgspec.structs.replace(
                 request,
                 input=[{"role": "user", "content": text}],
-                missing=NO_INSTRUCTION,
+                missing=NO_INSTRUCTION + (NO_TAIL if pending.tail_unclear else ""),
                 failed=failed,
             )
         )
@@ -274,7 +342,22 @@ class Compactions:
 def summary_text(conversation: str, previous: str) -> str:
     """The user message of a summary request, as far as the record tells it."""
     text = f"{LEAD}\n\n<conversation>\n{conversation}\n</conversation>"
-    return f"{text}\n\n<prior-summary>\n{previous}\n</prior-summary>" if previous else text
+    return (
+        f"{text}\n\n{BEFORE}\n\n<prior-summary>\n{previous}\n</prior-summary>" if previous else text
+    )
+
+
+def _least_tail(history: list[Stored]) -> tuple[str, bool]:
+    """Where the tail begins that every window has room for, and whether a larger window may have
+    kept more. A tail that would be the whole history is none."""
+    starts = [at for at, m in enumerate(history) if m.is_user and m.compaction is None]
+    end, start, room = len(history), len(history), LEAST_TAIL
+    for at in reversed(starts):
+        room -= estimated(wire(history[at:end])).value
+        if room < 0:
+            return (history[start].id if 0 < start < len(history) else ""), True
+        start = end = at
+    return (history[start].id if 0 < start < len(history) else ""), False
 
 
 def _seconds(message: Stored) -> float:
@@ -283,23 +366,14 @@ def _seconds(message: Stored) -> float:
     return max(0.0, ended - begun) if begun and ended else 0.0
 
 
-def _cleared(item: Any) -> Any:
-    return msgspec.structs.replace(item, output=CLEARED)
-
-
-def _restored(view: list[Stored], after: list[WireItem], outputs: dict[str, str]) -> list[WireItem]:
-    """The messages of `after` with the pruned outputs, which were sent until now."""
-    results = iter(
-        [
-            id
-            for message in view
-            if not left_out(message)
-            for id, part in message.ordered
-            if part.get("type") == "tool"
-        ]
-    )
-    before: list[WireItem] = []
-    for each in after:
-        id = next(results, "") if each.get("role") == "tool" else ""
-        before.append({**each, "content": outputs[id]} if id in outputs else each)
-    return before
+def _before_prune(
+    view: list[Stored], pruned: dict[str, tuple[int, Stored, dict[str, Any]]]
+) -> list[WireItem]:
+    """The messages with the pruned outputs, which were sent until now."""
+    now = {id: message.parts[id] for id, (_, message, _) in pruned.items()}
+    for id, (_, message, before) in pruned.items():
+        message.parts[id] = before
+    sent = wire(view)
+    for id, (_, message, _) in pruned.items():
+        message.parts[id] = now[id]
+    return sent

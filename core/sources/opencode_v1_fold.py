@@ -11,11 +11,23 @@ from .. import events as e
 from . import opencode_changes as changes
 from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, int_of, json_of, text_of
-from .opencode_changes import Change, stamp
-from .opencode_fold import Telling, error_of
-from .opencode_v1 import ABORTED, KNOWN_PARTS, N, Stored, is_pruned, left_out, tool_text, wire
+from .opencode_changes import Change, created, stamp
+from .opencode_fold import SessionInfo, Telling, error_of
+from .opencode_v1 import (
+    ABORTED,
+    KNOWN_PARTS,
+    OLD_MEDIA,
+    OWN_MEDIA,
+    SUBTASK,
+    N,
+    Stored,
+    is_pruned,
+    left_out,
+    release,
+)
 from .opencode_v1_compactions import Compactions
 from .opencode_v1_state import OVERFLOW, Pending, V1State
+from .opencode_v1_wire import doubt, wire
 
 PATIENCE: Final = 2
 """Quiet looks after which a compaction is taken to be written to its end."""
@@ -25,9 +37,10 @@ _ENDED: Final = frozenset({"stop", "length", "content-filter", "other", "error",
 class V1:
     """The fold over one session."""
 
-    def __init__(self, telling: Telling) -> None:
+    def __init__(self, telling: Telling, info: SessionInfo) -> None:
+        self._made = info.made
         self._t = telling
-        self._s = V1State(telling)
+        self._s = V1State(telling, release(info.version))
         self._compactions = Compactions(self._s)
         self._reported: set[str] = set()
         self._orphans: dict[str, list[Change]] = {}
@@ -72,7 +85,7 @@ class V1:
 
     def context(self) -> list[WireItem]:
         """What a request would carry now."""
-        return wire(self._s.view())
+        return wire(self._s.view(), self._s.model)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -83,12 +96,17 @@ class V1:
             self._update(message, change)
             return
         message = Stored(id, change.data, change.n)
+        if self._s.older_than(*OWN_MEDIA):
+            message.media_label = OLD_MEDIA
+        message.copied = 0 < created(change.data) / 1000 < self._made
         pending = self._s.pending
         answers = pending is not None and message.is_summary and message.parent == pending.marker.id
         if not answers:
+            self._close(self._s.last)
             self._settle()
+            pending = self._compactions.again(message, change.n) if message.is_summary else None
         if not message.is_user:
-            self._begin(message, change.n, pending if answers else None)
+            self._begin(message, change.n, pending if message.is_summary else None)
         self._s.messages[id] = message
         bisect.insort(self._s.order, (message.key, message), key=lambda pair: pair[0])
         for late in self._orphans.pop(id, ()):
@@ -101,10 +119,12 @@ class V1:
         model = text_of(message.info.get("modelID"))
         self._s.ending = None
         self._s.last = message
-        purpose = e.Purpose.COMPACTION if message.is_summary else e.Purpose.TURN
-        self._t.request(n, purpose, model, pending.pass_id if pending else "")
         if pending is not None:
             pending.summary = message
+        if message.copied or self._of_the_user(message):
+            return
+        purpose = e.Purpose.COMPACTION if message.is_summary else e.Purpose.TURN
+        self._t.request(n, purpose, model, pending.pass_id if pending else "")
         if not self._t.collect:
             return
         self._s.keep_request()
@@ -113,8 +133,29 @@ class V1:
             if pending is not None:
                 self._compactions.collect_summary(pending, request)
             return
-        sent = wire(self._s.view())
-        self._s.request = (message.id, msgspec.structs.replace(request, input=sent))
+        sent = wire(self._s.view(), message.model)
+        self._s.request = (
+            message.id,
+            msgspec.structs.replace(request, input=sent, missing=doubt(sent)),
+        )
+
+    def _of_the_user(self, message: Stored) -> bool:
+        """No model was asked for this answer: it holds a command of the user's, or a task for a
+        subagent that the user gave."""
+        asked = self._s.messages.get(message.parent)
+        if asked is None or message.is_summary:
+            return False
+        answers = [m for m in self._s.ordered if not m.is_user and m.parent == asked.id]
+        # Of several tasks in one message OpenCode runs the last one, and then goes on.
+        task = any(part.get("type") == "subtask" for part in asked.parts.values())
+        command = not asked.typed and asked.written == SUBTASK
+        return not answers and (task or command)
+
+    def _close(self, message: Stored | None) -> None:
+        """Something newer begins: what is not complete by now is sent as it is."""
+        if message is not None and not message.closed:
+            message.closed = True
+            self._s.grow(message)
 
     def _update(self, message: Stored, change: Change) -> None:
         was_over, was_left_out = message.over, left_out(message)
@@ -155,6 +196,8 @@ class V1:
         self._s.ending = (n, "interrupted" if name == ABORTED else "failed", text)
 
     def _report(self, message: Stored, n: int, told: object) -> None:
+        if message.copied:
+            return
         purpose = e.Purpose.COMPACTION if message.is_summary else e.Purpose.TURN
         if self._t.report(n, told, purpose) is not None:
             self._reported.add(message.id)
@@ -210,9 +253,10 @@ class V1:
         change: Change,
     ) -> None:
         if is_pruned(part) and before is not None and not is_pruned(before):
-            self._compactions.pruned(f"{id}/output", change.n, tool_text(before)[0])
+            self._compactions.pruned(message, before, change.n)
             return
         state, was = dict_of(part.get("state")), dict_of(dict_of(before).get("state"))
+        self._subagent(message, state, was, change.n)
         status = state.get("status")
         if status == was.get("status"):
             return
@@ -220,6 +264,8 @@ class V1:
         times = dict_of(state.get("time"))
         started, ended = stamp(times.get("start")), stamp(times.get("end"))
         self._s.grow(message, calls_only=True)
+        if message.copied:
+            return
         if status in ("running", "completed", "error") and was.get("status") not in ("running",):
             self._t.tell(change.n, e.ToolStarted(call_id=call, name=name), started or None)
         if status in ("completed", "error"):
@@ -234,6 +280,19 @@ class V1:
                 saved=text_of(metadata.get("outputPath")),
             )
             self._t.tell(change.n, event)
+
+    def _subagent(
+        self, message: Stored, state: dict[str, Any], was: dict[str, Any], n: int
+    ) -> None:
+        """A call of the task tool has begun a session of its own."""
+        session = text_of(dict_of(state.get("metadata")).get("sessionId"))
+        if not session or dict_of(was.get("metadata")).get("sessionId") or message.copied:
+            return
+        input = dict_of(state.get("input"))
+        names = (text_of(input.get("subagent_type")), text_of(input.get("description")))
+        told = ": ".join(filter(None, names))
+        text = f"subagent ({told}) has a session of its own: {session}" if told else session
+        self._t.tell(n, e.Note(kind="subagent", text=text))
 
     def _delta(self, change: Change) -> None:
         text = text_of(change.data.get("delta"))

@@ -9,29 +9,38 @@ import msgspec
 from ..compaction.policy import Trigger
 from .base import RebuiltRequest
 from .opencode_fold import Telling, error_of
-from .opencode_v1 import Piece, Stored, pieces_of, visible
+from .opencode_v1 import Model, Piece, Stored, pieces_of, visible
 
 POLICY: Final = "opencode-v1"
 OVERFLOW: Final = "ContextOverflowError"
 
 
+_BEHIND: Final = ("/output", "/media")
+"""The ends of the keys of what stands behind the calls of a message."""
+
+
 class Pending:
     """A compaction whose outcome is not told yet."""
 
-    def __init__(self, marker: Stored, part: dict[str, Any], n: int) -> None:
+    def __init__(self, marker: Stored, part: dict[str, Any], n: int, again: str = "") -> None:
         self.marker = marker
+        self.again = again
+        """The summary that tries a compaction once more whose first one failed."""
         self.part = part
         self.n = n
         self.summary: Stored | None = None
         self.quiet = 0
         self.request: RebuiltRequest | None = None
         self.head: list[tuple[str, str]] = []
+        self.history: list[Stored] = []
         self.previous = ""
+        self.tail, self.tail_unclear = "", False
+        """Where the tail of one that is tried again begins, which is not stored."""
 
     @property
     def pass_id(self) -> str:
         """The id of the pass, which all its events carry."""
-        return f"opencode-{self.marker.id}"
+        return f"opencode-{self.again or self.marker.id}"
 
     @property
     def trigger(self) -> Trigger:
@@ -44,16 +53,22 @@ class Pending:
 class V1State:
     """The store, and what was told of it. `ending` is the end of a turn that waits to be sure."""
 
-    def __init__(self, telling: Telling) -> None:
+    def __init__(self, telling: Telling, version: tuple[int, ...] = ()) -> None:
         self.telling = telling
+        self.version = version
+        """The release of OpenCode, () when it is not known: taken to be a new one."""
         self.messages: dict[str, Stored] = {}
         self.order: list[tuple[tuple[int, str], Stored]] = []
         self.pending: Pending | None = None
+        self.failed: Pending | None = None
+        """The last one, when it failed: its mark stays open."""
         self.ending: tuple[int, str, str] | None = None
         self.last: Stored | None = None
         """The last answer that is no summary's."""
         self.replay = ""
         """What was said in the turn that a provider refused: it is said again after the summary."""
+        self.told: set[str] = set()
+        """The keys of the items that were in the context at any time: none enters twice."""
         self.request: tuple[str, RebuiltRequest] | None = None
         """The last request of a turn, until its outcome is known."""
 
@@ -62,9 +77,18 @@ class V1State:
         """The messages in the order of the store."""
         return [message for _, message in self.order]
 
+    def older_than(self, *release: int) -> bool:
+        """The session was made by an older release than this one."""
+        return bool(self.version) and self.version < release
+
     def view(self) -> list[Stored]:
         """The messages that a request would carry."""
         return visible(self.ordered)
+
+    @property
+    def model(self) -> Model:
+        """The model that is talked to now."""
+        return next((m.model for m in reversed(self.ordered) if any(m.model)), ("", ""))
 
     def before(self, marker: Stored) -> list[Stored]:
         """The messages older than this one."""
@@ -73,7 +97,10 @@ class V1State:
     def is_hidden(self, message: Stored) -> bool:
         """The message belongs to a compaction whose outcome is not told yet."""
         pending = self.pending
-        return pending is not None and message in (pending.marker, pending.summary)
+        if pending is None:
+            return False
+        # The mark of one that failed before is in sight.
+        return message is pending.summary or (message is pending.marker and not pending.again)
 
     def is_shown(self, message: Stored) -> bool:
         """A part of it is in the context."""
@@ -84,8 +111,9 @@ class V1State:
         if self.is_hidden(message):
             return
         for piece in pieces_of(message):
-            if piece.key in self.telling.shown or (calls_only and piece.key.endswith("/output")):
+            if piece.key in self.told or (calls_only and piece.key.endswith(_BEHIND)):
                 continue
+            self.told.add(piece.key)
             self.telling.append(piece)
 
     def grow_users(self) -> None:
@@ -103,16 +131,19 @@ class V1State:
                     note, self.replay = "sent again after the overflow", ""
                 elif typed:
                     self.telling.begin_turn(piece.n)
+                self.told.add(piece.key)
                 self.telling.append(piece, note)
 
     def pieces(self) -> list[Piece]:
-        """The items of the view."""
-        return [
+        """The items of the view, which are told with the edit that they are for."""
+        found = [
             piece
             for message in self.view()
             if not self.is_hidden(message)
             for piece in pieces_of(message)
         ]
+        self.told.update(piece.key for piece in found)
+        return found
 
     def rebase(self, n: int, why: str, turns: int = 0) -> None:
         """The store changed behind what was told."""
@@ -127,7 +158,13 @@ class V1State:
             message = self.messages.get(id)
             failed = error_of(message.error)[0] if message is not None and message.error else ""
             failed = failed or self._refused(id)
-            self.telling.requests.append(msgspec.structs.replace(request, failed=failed))
+            # A program that was killed may have made the answer and never have asked.
+            asked = failed or message is None or message.parts or message.info.get("finish")
+            self.telling.requests.append(
+                msgspec.structs.replace(
+                    request, failed=failed, evidence="derived" if asked else "inferred"
+                )
+            )
 
     def _refused(self, id: str) -> str:
         """A refused request leaves an empty answer; only the compaction after it says why."""

@@ -1,4 +1,4 @@
-"""OpenCode V2: rows of one message each, the window of them that a request carries, its wire form.
+"""OpenCode V2: rows of one message each, the window of them that a request carries.
 
 Source: the rules of OpenCode 1.18.33 as its recorded sessions show them (V2 serves `/api/session`
 only). A compaction is a row too: everything older is out of the window, and the row is sent as one
@@ -7,7 +7,7 @@ message with the summary and the newest part of what it replaced, written out as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..compaction.policies.opencode.estimate import compact_json
@@ -16,16 +16,14 @@ from ..items import (
     FunctionCall,
     FunctionCallOutput,
     Message,
-    OpaquePart,
     OtherItem,
     Part,
     Reasoning,
     Role,
     TextPart,
 )
-from .base import WireItem
 from .codex_items import dict_of, int_of, text_of
-from .opencode_v1 import INTERRUPTED, Piece, user_content
+from .opencode_v1 import INTERRUPTED, Model, Piece, file_part
 
 CHECKPOINT: Final = (
     "<conversation-checkpoint>\nThe following is a summary and serialized record of earlier "
@@ -63,6 +61,12 @@ class Row:
         """Nothing more comes of it."""
         ended = dict_of(self.data.get("time")).get("completed")
         return bool(ended or self.data.get("finish"))
+
+    @property
+    def model(self) -> Model:
+        """The provider and the model of an answer, or of a switch to another."""
+        model = dict_of(self.data.get("model"))
+        return text_of(model.get("providerID")), text_of(model.get("id"))
 
     @property
     def text(self) -> str:
@@ -114,7 +118,7 @@ def pieces_of(row: Row) -> Iterator[Piece]:
     """The items of one row that are complete, as a request shows them."""
     match row.type:
         case "user":
-            if content := _user(row):
+            if content := user_parts(row):
                 yield Piece(row.id, Message(Role.USER, content), row.n)
         case "assistant":
             yield from _answer(row)
@@ -125,11 +129,13 @@ def pieces_of(row: Row) -> Iterator[Piece]:
             yield Piece(row.id, Message(Role.SYSTEM, row.text), row.n)
         case "synthetic":
             yield Piece(row.id, Message(Role.USER, row.text, synthetic=True), row.n)
+        case "shell":
+            # Its output is there only when it has ended.
+            if row.over:
+                text = shell_text(row)
+                yield Piece(row.id, OtherItem(row.type, compact_json(row.data), text), row.n)
         case _ if row.type not in _SILENT:
-            text = row.text or "\n".join(
-                text_of(row.data.get(key)) for key in ("command", "output")
-            )
-            yield Piece(row.id, OtherItem(row.type, compact_json(row.data), text.strip()), row.n)
+            yield Piece(row.id, OtherItem(row.type, compact_json(row.data), row.text), row.n)
         case _:
             pass
 
@@ -157,6 +163,9 @@ def _answer(row: Row) -> Iterator[Piece]:
             case _:
                 pass
     yield from outputs
+    media = [file_part(file) for part in row.content for file in _media(part)]
+    if media and row.over:
+        yield Piece(f"{row.id}/media", Message(Role.USER, tuple(media), synthetic=True), row.n)
 
 
 N: Final = " n"
@@ -198,62 +207,37 @@ def _saved(part: dict[str, Any]) -> str:
     return text_of(paths[0]) if isinstance(paths, list) and paths else ""
 
 
-def _user(row: Row) -> str | tuple[Part, ...]:
+def user_parts(row: Row) -> str | tuple[Part, ...]:
+    """What a person said, with the files that came with it."""
     files = row.data.get("files")
     if not isinstance(files, list) or not files:
         return row.text
-    texts: list[Part] = [TextPart(row.text)] if row.text else []
-    return (*texts, *(OpaquePart("file", compact_json(file)) for file in files))
+    return (TextPart(row.text), *(file_part(_file(dict_of(file))) for file in files))
 
 
-# -- the wire form -------------------------------------------------------------------------------
+def shell_text(row: Row) -> str:
+    """What is sent of a command that the user ran."""
+    command, output = text_of(row.data.get("command")), text_of(row.data.get("output"))
+    return f"Shell command: {command}\n\n{output}"
 
 
-def wire(rows: Iterable[Row]) -> list[WireItem]:
-    """The rows as the body of a Chat Completions request has them, without the system text."""
-    sent: list[WireItem] = []
-    for row in rows:
-        match row.type:
-            case "assistant":
-                sent.extend(_said(row))
-            case "compaction":
-                told = checkpoint(row)
-                sent.append({"role": "user", "content": told.prefix + told.rest})
-            case "system":
-                sent.append({"role": "system", "content": row.text})
-            case "user":
-                sent.append({"role": "user", "content": user_content(_user(row))})
-            case _:
-                texts = [piece.item.text for piece in pieces_of(row)]
-                sent.extend({"role": "user", "content": text} for text in texts if text)
-    return sent
+def files_of(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pictures in the result of a call, as a request carries them."""
+    return [{"type": "image_url", "image_url": {"url": file["url"]}} for file in _media(part)]
 
 
-def _said(row: Row) -> Iterator[WireItem]:
-    parts = row.content
-    text = "".join(text_of(part.get("text")) for part in parts if part.get("type") == "text")
-    thought = "".join(
-        text_of(part.get("text")) for part in parts if part.get("type") == "reasoning"
-    )
-    tools = [part for part in parts if part.get("type") == "tool"]
-    if not (text or thought or tools):
-        return
-    said: WireItem = {"role": "assistant", "content": text or (None if tools else "")}
-    if thought:
-        said["reasoning_content"] = thought
-    if tools:
-        said["tool_calls"] = [
-            {
-                "id": text_of(part.get("id")),
-                "type": "function",
-                "function": {"name": text_of(part.get("name")), "arguments": arguments_of(part)},
-            }
-            for part in tools
-        ]
-    yield said
-    for part in tools:
-        text, _ = tool_text(part)
-        yield {"role": "tool", "tool_call_id": text_of(part.get("id")), "content": text}
+def _media(part: dict[str, Any]) -> list[dict[str, Any]]:
+    state = dict_of(part.get("state"))
+    content = state.get("content")
+    if part.get("type") != "tool" or state.get("status") != "completed":
+        return []
+    files = [dict_of(each) for each in content] if isinstance(content, list) else []
+    return [_file(file) for file in files if file.get("type") == "file"]
+
+
+def _file(file: dict[str, Any]) -> dict[str, Any]:
+    """A file of V2 in the words of V1."""
+    return {"url": file.get("uri"), "mime": file.get("mime"), "filename": file.get("name")}
 
 
 # -- what the events do to the rows --------------------------------------------------------------
@@ -282,6 +266,13 @@ def touched(rows: dict[str, Row], event: str, data: dict[str, Any], n: int) -> R
                 "recent": text_of(data.get("recent")),
             }
             return _new(rows, text_of(data.get("messageID")), "compaction", n, compaction)
+        case "context.updated" | "synthetic":
+            type = "system" if event == "context.updated" else event
+            return _new(rows, text_of(data.get("messageID")), type, n, dict(data))
+        case "shell.started":
+            return _new(rows, text_of(data.get("messageID")), "shell", n, dict(data))
+        case "shell.ended":
+            return _shell_ended(rows, data, n)
     row = rows.get(text_of(data.get("assistantMessageID")))
     if row is None or not _step_event(row, event, data, n):
         return None
@@ -291,6 +282,27 @@ def touched(rows: dict[str, Row], event: str, data: dict[str, Any], n: int) -> R
 
 def _new(rows: dict[str, Row], id: str, type: str, n: int, data: dict[str, Any]) -> Row:
     row = rows[id] = Row(id, type, n, data)
+    return row
+
+
+def reverted(rows: dict[str, Row], data: dict[str, Any]) -> list[Row]:
+    """Take out the rows behind a message, and give them."""
+    first = rows.get(text_of(data.get("messageID")))
+    if first is None:
+        return []
+    gone = [row for row in rows.values() if row.seq > first.seq]
+    for row in gone:
+        del rows[row.id]
+    return gone
+
+
+def _shell_ended(rows: dict[str, Row], data: dict[str, Any], n: int) -> Row | None:
+    call = data.get("callID")
+    shells = [each for each in rows.values() if each.type == "shell"]
+    row = next((each for each in reversed(shells) if each.data.get("callID") == call), None)
+    if row is not None:
+        row.n = n
+        row.data.update(output=text_of(data.get("output")), time={"completed": n})
     return row
 
 
@@ -312,6 +324,9 @@ def _step_event(row: Row, event: str, data: dict[str, Any], n: int) -> bool:
                 case "called":
                     state.update(status="running", input=data.get("input", {}))
                     part["name"] = name or text_of(part.get("name"))
+                case "progress":
+                    so_far = ("content", "structured")
+                    state.update({key: data[key] for key in so_far if key in data})
                 case "success":
                     state["status"] = "completed"
                     kept = ("content", "structured", "outputPaths")

@@ -17,27 +17,32 @@ from .base import RebuiltRequest, WireItem
 from .codex_items import dict_of, int_of, json_of, text_of
 from .opencode_changes import ROW, Change
 from .opencode_fold import Telling, error_of
-from .opencode_v1 import Piece
+from .opencode_v1 import Model, Piece
 from .opencode_v1_compactions import NO_INSTRUCTION, summary_text
 from .opencode_v2 import (
     KNOWN_ROWS,
     Row,
     pieces_of,
+    reverted,
     row_event,
     tool_text,
     touched,
     window,
-    wire,
 )
+from .opencode_v2_wire import wire
 
 POLICY: Final = "opencode-v2"
 COMPACTION: Final = "compaction"
 _WHY: Final = (
     "before a request, or after one that was refused as too long: the record does not tell which"
 )
+NOT_SURE: Final = (
+    "whether it was sent: the compaction came either because it was refused, or before it"
+)
 _SILENT: Final = frozenset(
     {"prompt.admitted", "text.started", "text.ended", "reasoning.started", "reasoning.ended"}
     | {"tool.input.started", "tool.input.ended", "tool.progress", "step.ended", "step.failed"}
+    | {"revert.staged", "revert.cleared", "moved", "shell.ended"}
     | {"tool.called", "tool.success", "tool.failed", "tool.error", "agent.switched", "retried"}
 )
 _DELTAS: Final = {"text.delta": "assistant", "reasoning.delta": "reasoning"}
@@ -53,11 +58,18 @@ class V2:
         self._rows: dict[str, Row] = {}
         self._begun: tuple[str, int] | None = None
         self._ending: tuple[int, str, str] | None = None
-        self._request: tuple[str, RebuiltRequest] | None = None
+        self._request: RebuiltRequest | None = None
+        self._n = 0
+        """The change that is being read."""
+        self._now: Model = ("", "")
+        """The model that is talked to."""
+        self._compacting = False
+        """A compaction was the last thing: the next one cannot come from a refused request."""
         self._head: list[Row] = []
 
     def feed(self, change: Change) -> bool:
         """Take a change; False when it is none of V2."""
+        self._n = max(self._n, change.n)
         if change.type == ROW:
             self._row(change)
             return True
@@ -71,10 +83,13 @@ class V2:
         if event == "compaction.delta" or event in _DELTAS:
             self._delta(event, data)
             return True
+        if event == "revert.committed":
+            self._reverted(change)
+            return True
         if event == "step.started":
-            self._step_begun(change.n, text_of(dict_of(data.get("model")).get("id")))
+            self._step_begun(change.n, dict_of(data.get("model")))
         if event == "model.switched":
-            self._model(change.n, text_of(dict_of(data.get("model")).get("id")))
+            self._model(change.n, dict_of(data.get("model")))
         row = touched(self._rows, event, data, change.n)
         if row is not None:
             self._touched(row, event, data, change)
@@ -99,7 +114,7 @@ class V2:
 
     def context(self) -> list[WireItem]:
         """What a request would carry now."""
-        return wire(self._window())
+        return wire(self._window(), self._now)
 
     # -- rows and steps --------------------------------------------------------------------------
 
@@ -115,9 +130,9 @@ class V2:
         row = Row(id, type, change.n, data)
         match type:
             case "assistant":
-                self._step_begun(change.n, text_of(dict_of(data.get("model")).get("id")))
+                self._step_begun(change.n, dict_of(data.get("model")))
             case "model-switched":
-                self._model(change.n, text_of(dict_of(data.get("model")).get("id")))
+                self._model(change.n, dict_of(data.get("model")))
         self._rows[id] = row
         if type not in KNOWN_ROWS:
             size = len(json_of(data))
@@ -142,14 +157,25 @@ class V2:
             case _:
                 self._grow(row)
 
-    def _step_begun(self, n: int, model: str) -> None:
+    def _step_begun(self, n: int, model: dict[str, Any]) -> None:
         self._refused(n)
         self._ending = None
-        self._t.request(n, e.Purpose.TURN, model)
+        self._compacting = False
+        self._now = text_of(model.get("providerID")), text_of(model.get("id"))
+        self._t.request(n, e.Purpose.TURN, self._now[1])
         if self._t.collect:
             self._keep_request()
-            request = RebuiltRequest(n - 1, e.Purpose.TURN, wire(self._window()))
-            self._request = ("", request)
+            sent = wire(self._window(), self._now)
+            self._request = RebuiltRequest(n - 1, e.Purpose.TURN, sent)
+
+    def _reverted(self, change: Change) -> None:
+        """The user took messages back."""
+        self._refused(change.n)
+        gone = reverted(self._rows, change.data)
+        target = [piece for each in self._window() for piece in pieces_of(each)]
+        edit = self._t.shown.edit(change.n, target, 0)
+        turns = sum(row.type == "user" for row in gone)
+        self._t.rewritten(edit, "taken back: the user went back to an earlier message", turns)
 
     def _over(self, row: Row, n: int) -> None:
         self._t.report(n, row.data.get("tokens"), e.Purpose.TURN)
@@ -165,14 +191,13 @@ class V2:
             self._t.tell(n, event)
             self._ending = (n, "failed", text)
             if self._request is not None:
-                id, request = self._request
-                self._request = (id, msgspec.structs.replace(request, failed=name))
+                self._request = msgspec.structs.replace(self._request, failed=name)
         elif finish in _ENDS:
             self._ending = (n, "completed", "")
 
     def _keep_request(self) -> None:
         if self._request is not None:
-            self._t.requests.append(self._request[1])
+            self._t.requests.append(self._request)
             self._request = None
 
     def _tools(self, row: Row, event: str, data: dict[str, Any], change: Change) -> None:
@@ -215,7 +240,9 @@ class V2:
         else:
             self._t.ephemeral(e.MessageDelta(text=text, channel=_DELTAS[event]))
 
-    def _model(self, n: int, model: str) -> None:
+    def _model(self, n: int, told: dict[str, Any]) -> None:
+        self._now = text_of(told.get("providerID")), text_of(told.get("id"))
+        model = self._now[1]
         if model and model != self._t.model:
             if self._t.model:
                 self._t.tell(n, e.ModelChanged(model=model, previous=self._t.model))
@@ -227,7 +254,12 @@ class V2:
             self._ending = None
 
     def _window(self) -> list[Row]:
-        return window(list(self._rows.values()), self._baseline)
+        return self._of(list(self._rows.values()))
+
+    def _of(self, rows: list[Row]) -> list[Row]:
+        """What of these rows a request carries. Only the newest baseline is stored: before it the
+        system text was an older one."""
+        return window(rows, self._baseline if self._baseline < self._n else 0)
 
     # -- compactions -----------------------------------------------------------------------------
 
@@ -248,8 +280,11 @@ class V2:
         """The session goes on, and a compaction that was begun has no end."""
         if self._begun is None:
             return
-        id, _ = self._begun
+        id, begun = self._begun
         self._begun = None
+        if self._t.collect:
+            self._keep_request()
+            self._collect_summary(begun, self._window(), None)
         event = e.CompactionFailed(
             pass_id=f"opencode-{id}",
             policy=POLICY,
@@ -269,11 +304,14 @@ class V2:
             return
         begun, self._begun = self._begun, None
         before = [each for each in self._rows.values() if each is not row]
-        old = window(before, self._baseline)
+        old = self._of(before)
         self._t.request(n, e.Purpose.COMPACTION, self._t.model, f"opencode-{row.id}")
         if self._t.collect:
             self._keep_request()
+            if not self._compacting:
+                self._collect_refused(begun[1] if begun else n, old)
             self._collect_summary(begun[1] if begun else n, old, row)
+        self._compacting = True
         target = [piece for each in self._window() for piece in _pieces(each)]
         self._t.ordinal += 1
         edit = self._t.shown.edit(n, target, self._t.ordinal, row.id)
@@ -299,17 +337,26 @@ class V2:
             marks=() if recent else ("the newest message is only in the summary, if there",),
         )
 
-    def _collect_summary(self, n: int, old: list[Row], row: Row) -> None:
+    def _collect_refused(self, n: int, old: list[Row]) -> None:
+        """The request that may have been refused: of a refusal that a compaction follows V2 stores
+        nothing, and one that is made before the request looks the same."""
+        sent = wire(old, self._now)
+        self._t.requests.append(
+            RebuiltRequest(n - 1, e.Purpose.TURN, sent, missing=NOT_SURE, evidence="inferred")
+        )
+
+    def _collect_summary(self, n: int, old: list[Row], row: Row | None) -> None:
         """The request of the summary: the last one's recent text, and what was sent up to now. The
-        newest messages, which stay as `recent`, are not in it."""
+        newest messages, which stay as `recent`, are not in it. Of one without an end (None) it is
+        not stored which these were."""
         how = Writing(tool_chars=2000, synthetic=True)
         texts = [(each, _written(each, how)) for each in old if each.type != "compaction"]
-        recent = text_of(row.data.get("recent"))
+        recent = text_of(row.data.get("recent")) if row is not None else ""
         end = len(texts)
         while end and recent != joined(text for _, text in texts[end:]):
             end -= 1
         missing = NO_INSTRUCTION
-        if recent != joined(text for _, text in texts[end:]):
+        if row is None or recent != joined(text for _, text in texts[end:]):
             end, missing = len(texts), f"{missing}; where its recent part begins is not clear"
         previous = next((each for each in old if each.type == "compaction"), None)
         kept = text_of(previous.data.get("recent")) if previous is not None else ""
@@ -322,6 +369,8 @@ class V2:
                 e.Purpose.COMPACTION,
                 [{"role": "user", "content": content}],
                 missing=missing,
+                failed="" if row is not None else "no end",
+                evidence="derived" if row is not None else "inferred",
             )
         )
 

@@ -49,7 +49,7 @@ def sent(name: str) -> list[dict[str, Any]]:
 def tree(path: Path, root: Path) -> Path:
     """The V1 session of a database as the JSON tree of older versions."""
     for id, made in rows(path, "SELECT id, time_created FROM session"):
-        info = {"id": id, "title": "old", "directory": "/p", "version": "0.9.1"}
+        info = {"id": id, "title": "old", "directory": "/p", "version": "1.18.33"}
         _write(root / "session" / "proj" / f"{id}.json", {**info, "time": {"created": made}})
     for id, session, data in rows(path, "SELECT id, session_id, data FROM message"):
         _write(root / "message" / session / f"{id}.json", {"id": id, **json.loads(data)})

@@ -141,3 +141,19 @@ def test_a_growing_stream_is_followed_and_a_packed_one_is_read(tmp_path: Path) -
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(b"".join(lines)))
     assert len(compaction_records(OpenCodeSource(packed).tail().more())) == 2
+
+
+def test_messages_that_are_taken_out_of_a_tree_leave_the_context(tmp_path: Path) -> None:
+    root = tree(database("v1-tool-output", tmp_path), tmp_path / "data" / "storage")
+    tail = OpenCodeSource(root).tail()
+    records = list(tail.more())
+    before = len(state_at(records).context)
+    messages = sorted((root / "message").glob("*/*.json"))
+    for each in messages[-2:]:
+        each.unlink()
+    assert tail.changed()
+    records += tail.more()
+    after = state_at(records)
+    assert any(isinstance(each.event, e.HistoryRolledBack) for each in records)
+    assert 0 < len(after.context) < before
+    assert after.problems == []

@@ -45,7 +45,7 @@ class Session:
         )
 
     def read(self) -> list[e.Record]:
-        self.translator = Translator(SessionInfo("ses_x", made=1.0), collect=True)
+        self.translator = Translator(SessionInfo("ses_x", made=0.001), collect=True)
         found = [record for each in self.changes for record in self.translator.feed(each)]
         return found + self.translator.flush()
 
@@ -157,7 +157,7 @@ def test_a_v2_compaction_that_never_ended_is_a_refusal() -> None:
         Change(1, 2.0, "session.next.compaction.started", {"messageID": "m2", "reason": "auto"}),
         Change(2, 3.0, "session.next.step.started", {"assistantMessageID": "m3"}),
     ]
-    translator = Translator(SessionInfo("ses_x", made=1.0))
+    translator = Translator(SessionInfo("ses_x", made=0.001))
     records = [record for each in changes for record in translator.feed(each)]
     (report,) = compaction_records(records + translator.flush(), unsuccessful=True)
     assert (report.outcome, report.evidence) == ("failed", "inferred")
@@ -171,7 +171,7 @@ def test_a_v2_step_that_failed_with_an_overflow_is_told() -> None:
         Change(1, 2.0, "session.next.step.started", {"assistantMessageID": "m3"}),
         Change(2, 3.0, "session.next.step.failed", {"assistantMessageID": "m3", "error": error}),
     ]
-    translator = Translator(SessionInfo("ses_x", made=1.0), collect=True)
+    translator = Translator(SessionInfo("ses_x", made=0.001), collect=True)
     records = [record for each in changes for record in translator.feed(each)]
     records += translator.flush()
     assert [
@@ -179,3 +179,38 @@ def test_a_v2_step_that_failed_with_an_overflow_is_told() -> None:
     ] == ["prompt is too long"]
     (request,) = translator.drain()
     assert request.failed == "context-overflow"
+
+
+def test_a_tail_that_is_stored_after_the_compaction_was_told_comes_back() -> None:
+    session = Session().user(10, "first").answer(20, "one").user(30, "second").answer(40, "two")
+    compaction(session, 50, auto=False, finish="stop")
+    session.user(60, "next")
+    session.part("p50", "m50", "compaction", auto=False, tail_start_id="m30")
+    session.user(70, "last").answer(80, "three")
+    assert session.last_request() == [
+        "What did we do so far?", "SUMMARY", "second", "two", "next", "last",
+    ]  # fmt: skip
+    texts = [entry.item.text for entry in state_at(session.read()).context]
+    assert sorted(texts) == sorted(
+        ["What did we do so far?", "SUMMARY", "second", "two", "next", "last", "three"]
+    )
+
+
+def test_a_prune_behind_a_summary_is_told_after_it_and_only_of_what_is_still_seen() -> None:
+    session = Session().user(10, "first")
+    done = {"status": "completed", "input": {}, "output": "long " * 50}
+    session.message("m20", 20, "assistant")
+    session.part("t20", "m20", "tool", callID="c", tool="read", state=done)
+    session.add(
+        "message.updated",
+        {"id": "m20", "role": "assistant", "time": {"created": 20, "completed": 21},
+         "finish": "tool-calls"},
+    )  # fmt: skip
+    compaction(session, 30, auto=False, finish="stop")
+    pruned = {**done, "time": {"compacted": 99}}
+    session.part("t20", "m20", "tool", callID="c", tool="read", state=pruned)
+    records = session.user(40, "next").read()
+    assert [each.stage for each in compaction_records(records)] == ["compaction"]
+    notes = [each.event.text for each in records if isinstance(each.event, e.Note)]
+    assert any("1 output that the model no longer saw" in text for text in notes)
+    assert len(state_at(records).context) == 3

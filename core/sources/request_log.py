@@ -18,6 +18,7 @@ from .base import WireItem
 from .codex_items import dict_of, int_of, text_of, texts_of
 from .lines import Line, open_bytes, parse, read_lines, unreadable
 from .sample import Sample
+from .times import seconds_of
 
 _WRAPPINGS: Final = ("body", "request", "request_body", "requestBody", "payload", "params", "json")
 _ANSWERS: Final = ("response", "reply", "response_body", "responseBody", "result", "output")
@@ -273,11 +274,9 @@ def _answer(value: dict[str, Any]) -> str:
 
 
 def _time(value: dict[str, Any]) -> float:
-    from .codex_events import _seconds
-
     for key in ("timestamp", "time", "at", "created", "ts"):
         told = value.get(key)
-        if isinstance(told, str) and (found := _seconds(told)):
+        if isinstance(told, str) and (found := seconds_of(told)):
             return found
         if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < 1e14:
             return told / 1000 if told > 1e11 else float(told)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import events as e
+from thresher.core.errors import ThresherError
 from thresher.core.items import CompactionSummary, FunctionCallOutput
-from thresher.core.sources.chat import ChatSource, Comparer
+from thresher.core.sources.chat import ChatSource, Comparer, choices
 from thresher.core.sources.detect import Format, detect
 from thresher.core.sources.lines import LineReader
 from thresher.core.sources.report import CompactionReport, compaction_records, state_at
@@ -293,3 +294,102 @@ def test_mutated_logs_end_without_an_exception(data: st.DataObject) -> None:
     assert not [each for each in state_at(found).problems if each.kind == "record"]
     for record in found:
         e.encode(record)
+
+
+SUB = [{"role": "system", "content": "You search files."}, user("find the parser")]
+SUBS: list[Messages] = [
+    SUB,
+    [*SUB, called("s1", "grep"), result("s1", "core/parser.py:1")],
+    [*SUB, called("s1", "grep"), result("s1", "core/parser.py:1"), said("in core"), user("sure?")],
+]
+
+
+def test_a_subagent_between_two_requests_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.jsonl", WORK[:2], WORK[:4], *SUBS, WORK, [*WORK, user("more")])
+    records = list(ChatSource(path).read())
+    assert compaction_records(records) == []
+    (note,) = [each.event.text for each in records if isinstance(each.event, e.Note)]
+    assert "3 requests beside this one (rows 3 to 5)" in note
+    assert "--session 2" in note
+    assert [each.id for each in choices(path)] == ["1", "2"]
+    sub = ChatSource(path / "2")
+    state = state_at(sub.read())
+    assert (state.compactions, state.requests) == (0, 3)
+    assert [entry.item.text for entry in state.context][-1] == "sure?"
+    assert sub.context_raw() == SUBS[-1]
+    assert [each.input for each in sub.requests()] == SUBS
+    assert detect(path / "2").format is Format.CHAT
+
+
+def test_one_task_after_the_other_under_the_same_system_text_is_no_compaction(
+    tmp_path: Path,
+) -> None:
+    tasks = [[SYSTEM, user(f"task {n}: mend the {name}")] for n, name in enumerate("abc")]
+    requests = []
+    for at, task in enumerate(tasks):
+        requests += [task, [*task, called(f"t{at}"), result(f"t{at}", "text " * at)]]
+    path = log(tmp_path / "log.jsonl", *requests)
+    assert [each.title for each in choices(path)] == [task[1]["content"] for task in tasks]
+    for at in range(3):
+        records = list(ChatSource(path / str(at + 1)).read())
+        assert compaction_records(records) == []
+        assert state_at(records).requests == 2
+
+
+def test_tasks_that_begin_with_the_same_notes_are_kept_apart(tmp_path: Path) -> None:
+    notes = user("AGENTS.md says: be brief")
+    first = [SYSTEM, notes, user("which files are there?")]
+    grown = [*first, called("c1"), result("c1", "a.py"), said("one")]
+    path = log(tmp_path / "log.jsonl", first, grown, [SYSTEM, notes, user("what time is it?")])
+    assert compaction_records(ChatSource(path).read()) == []
+    assert [each.id for each in choices(path)] == ["1", "2"]
+
+
+def test_a_title_that_is_asked_for_first_is_beside_the_conversation(tmp_path: Path) -> None:
+    title = [{"role": "system", "content": "Name this session."}, user("go")]
+    path = log(tmp_path / "log.jsonl", title, WORK[:2], WORK[:4], WORK)
+    records = list(ChatSource(path).read())
+    assert compaction_records(records) == []
+    assert state_at(records).requests == 3
+    assert [each.id for each in choices(path)] == ["2", "1"]
+
+
+def test_a_summary_in_the_conversation_s_own_words_is_a_compaction(tmp_path: Path) -> None:
+    asked = [user("Please repair the calendar parser, it refuses February without a year")]
+    grown = [SYSTEM, *asked, said("The calendar parser refuses February dates"), user("go on")]
+    words = "The calendar parser refuses February without year; repair is going on. " * 3
+    report = only(log(tmp_path / "log.jsonl", [SYSTEM, *asked], grown, [SYSTEM, user(words)]))
+    assert report.summary == words
+
+
+def test_a_conversation_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.jsonl", WORK[:2], WORK)
+    for name in ("2", "0", "x", "²"):
+        with pytest.raises(ThresherError, match="conversations 1 to 1"):
+            list(ChatSource(path / name).read())
+    assert choices(path) == ()
+    assert state_at(ChatSource(path / "1").read()).requests == 2
+
+
+def test_a_followed_log_tells_what_is_beside_once(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.jsonl", WORK[:2], WORK[:4], SUBS[0])
+    tail = ChatSource(path).tail()
+    records = list(tail.more())
+    with path.open("a") as file:
+        file.write(json.dumps({"messages": WORK}) + "\n")
+    records += [*tail.more(), *tail.more()]
+    notes = [each.event.text for each in records if isinstance(each.event, e.Note)]
+    assert len(notes) == 1
+    assert state_at(records).requests == 3
+    assert compaction_records(records) == []
+
+
+def test_what_a_request_asked_at_the_end_and_the_next_one_lacks_is_no_compaction(
+    tmp_path: Path,
+) -> None:
+    asked = [*WORK, user("How long is this conversation? Answer with a number.")]
+    path = log(tmp_path / "log.jsonl", WORK, asked, [*WORK, user("more")])
+    records = list(ChatSource(path).read())
+    assert compaction_records(records) == []
+    assert [entry.item.text for entry in state_at(records).context][-2:] == ["read it", "more"]
+    assert sum(isinstance(each.event, e.HistoryRolledBack) for each in records) == 1

@@ -49,6 +49,7 @@ class Subscription:
         self._first_missed: int | None = None
         self._missed = 0
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._crowd: tuple[asyncio.AbstractEventLoop, asyncio.Event, int] | None = None
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -69,6 +70,15 @@ class Subscription:
                 self._queue.clear()
             else:
                 taken = [self._queue.popleft() for _ in range(most)]
+            crowd = self._crowd
+            if crowd is not None and len(self._queue) <= crowd[2]:
+                self._crowd = None
+            else:
+                crowd = None
+        if crowd is not None:
+            # Whoever waited for room may be gone with its loop.
+            with contextlib.suppress(RuntimeError):
+                crowd[0].call_soon_threadsafe(crowd[1].set)
         return taken
 
     def caught_up(self, through: int) -> bool:
@@ -101,6 +111,20 @@ class Subscription:
             with self._lock:
                 if self._waiter is mine:
                     self._waiter = None
+
+    async def room(self, most: int) -> None:
+        """Return once no more than so many records are queued: for one publisher that can wait."""
+        ready = asyncio.Event()
+        with self._lock:
+            if len(self._queue) <= most:
+                return
+            mine = self._crowd = (asyncio.get_running_loop(), ready, most)
+        try:
+            await ready.wait()
+        finally:
+            with self._lock:
+                if self._crowd is mine:
+                    self._crowd = None
 
     def offer(self, record: e.Record, position: int) -> None:
         """Queue a record, merge it into the last one, or count it as missed."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import events as e
 from ..history import History
 from ..sources.base import RebuiltRequest, WireItem
+from ..sources.follow import FileEvent, Tail
 from ..sources.following import follow_tail
 from ..sources.sample import Sample
 from .journal import JOURNAL_NAME, BadLine, located, scan
@@ -71,27 +72,38 @@ SOURCE = ThresherSource
 
 
 class JournalTail:
-    """A journal which another process may still be writing."""
+    """A journal which another process may still be writing. What becomes of the file is told."""
 
     def __init__(self, path: Path) -> None:
         self.path = located(path)
+        self._file = Tail(self.path)
         self._offset = 0
         self._line = 0
         self._after = -1
 
     def more(self) -> Iterator[e.Record]:
         """The whole lines since the last call; one that is still being written waits."""
+        if self._offset:
+            while not self._file.ended and (event := self._file.fate()) is not None:
+                yield self._told(event)
+            if self._file.ended or self._file.absent or self._file.blocked:
+                return
         at = 0.0
         found = scan(self.path, offset=self._offset, line=self._line, after=self._after)
         for scanned in found:
             if scanned.torn:
-                return
+                break
             record = scanned.found
             if isinstance(record, BadLine):
                 record = e.Record(self._after + 1, at, record.problem())
             self._offset, self._line, self._after = scanned.end, scanned.line + 1, record.n
             at = record.at
             yield record
+        self._file.passed(self._offset)
+
+    def _told(self, event: FileEvent) -> e.Record:
+        problem = e.ErrorRaised(kind="file", message=event.text) if event.lost else None
+        return e.Record(self._after, event.at, problem or e.Note(kind="file", text=event.text))
 
 
 def _is_record(value: dict[str, object]) -> bool:

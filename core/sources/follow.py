@@ -96,6 +96,33 @@ class Tail:
         except OSError as error:
             return self._cannot(error)
 
+    def fate(self) -> FileEvent | None:
+        """What became of a file whose bytes somebody else reads; None when it goes on. See
+        `passed`."""
+        try:
+            with self.path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                return self._judge(file, stat.st_size, (stat.st_dev, stat.st_ino))
+        except _ABSENT_STATS:
+            return self._gone()
+        except OSError as error:
+            return self._cannot(error)
+
+    def passed(self, offset: int) -> None:
+        """The file was read up to here by somebody else."""
+        if offset == self.offset:
+            return
+        try:
+            with self.path.open("rb") as file:
+                self.head = file.read(min(PROBE, offset))
+                start = max(0, offset - PROBE)
+                file.seek(start)
+                self.last = file.read(offset - start)
+        except OSError:
+            # It has gone between two looks: the next one says so.
+            return
+        self.offset = offset
+
     def _judge(self, file: object, size: int, inode: tuple[int, int]) -> FileEvent | None:
         was, self.inode = self.inode, inode
         back, self.absent = self.absent, False

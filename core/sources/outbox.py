@@ -7,6 +7,7 @@ behind it wait too, so that a reader never sees them in another order.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
@@ -28,6 +29,11 @@ class Slot:
     def exchange(self, event: Event) -> None:
         """Put another event in this place."""
         self.records[-1] = msgspec.structs.replace(self.records[-1], event=event)
+
+    def exchange_all(self, events: Iterable[Event]) -> None:
+        """Put any number of events of the same line and time in this place."""
+        own = self.records[-1]
+        self.records = [Record(own.n, own.at, event) for event in events]
 
     def put_first(self, event: Event) -> None:
         """Put a record of the same line and time in front of this one."""

@@ -271,3 +271,19 @@ def test_publishing_survives_a_subscriber_whose_loop_is_gone() -> None:
     bus.publish(lasting(0))
     assert Counter(record.n for record in subscription.take()) == {0: 1}
     task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be abandoned
+
+
+async def test_a_publisher_that_can_wait_goes_on_when_there_is_room() -> None:
+    bus = EventBus()
+    subscription = bus.subscribe()
+    for n in range(5):
+        bus.publish(lasting(n))
+    await asyncio.wait_for(subscription.room(5), 10)
+    waiting = asyncio.create_task(subscription.room(2))
+    await asyncio.sleep(0)
+    subscription.take(2)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    subscription.take(1)
+    await asyncio.wait_for(waiting, 10)
+    assert len(subscription) == 2

@@ -66,6 +66,18 @@ def compact(value: int) -> str:
     )
 
 
+def bytes_of(size: int) -> str:
+    """A file size: 950 B, 12.3 kB, 1.5 MB."""
+    if size < 1000:
+        return f"{size} B"
+    value = size / 1000
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
 def size(characters: int) -> str:
     """A length of text: 950 ch, 12.3k ch."""
     return f"{compact(characters)} ch"

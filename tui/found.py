@@ -13,6 +13,7 @@ from .widgets.session_list import SessionRow
 
 if TYPE_CHECKING:
     from thresher.core.sources.found import Finder
+    from thresher.core.sources.session_index import SessionIndex
 
 BATCH = 25
 """Rows that are shown together."""
@@ -26,12 +27,17 @@ def find_sessions(
     The places default to those of this user.
     """
     from thresher.core.sources.finders import finders
+    from thresher.core.sources.session_index import SessionIndex
 
     homes = {"codex": codex_home}
-    foreign = [foreign_rows(each, homes.get(each.agent)) for each in finders()]
-    for rows in (own_rows(root or paths.sessions_dir()), *foreign):
-        while batch := list(islice(rows, BATCH)):
-            yield batch
+    index = SessionIndex()
+    foreign = [foreign_rows(index, each, homes.get(each.agent)) for each in finders()]
+    try:
+        for rows in (own_rows(root or paths.sessions_dir()), *foreign):
+            while batch := list(islice(rows, BATCH)):
+                yield batch
+    finally:
+        index.save()
 
 
 def own_rows(root: Path) -> Iterator[SessionRow]:
@@ -50,12 +56,17 @@ def own_rows(root: Path) -> Iterator[SessionRow]:
             compactions=info.compactions,
             running=info.running,
             problem=info.problem,
+            cwd=info.cwd,
         )
 
 
-def foreign_rows(finder: Finder, home: Path | None = None) -> Iterator[SessionRow]:
+def foreign_rows(
+    index: SessionIndex, finder: Finder, home: Path | None = None
+) -> Iterator[SessionRow]:
     """The sessions of another agent."""
-    for found in finder.sessions(home):
+    from thresher.core.sources.alive import with_running
+
+    for found in with_running(index.sessions(finder, home), finder, home):
         yield SessionRow(
             path=found.path,
             agent=found.agent,
@@ -66,13 +77,7 @@ def foreign_rows(finder: Finder, home: Path | None = None) -> Iterator[SessionRo
             last_at=found.modified,
             compactions=found.compactions,
             running=bool(found.running),
+            running_sure=found.running_sure,
             problem=found.problem,
+            cwd=found.cwd,
         )
-
-
-def from_home(path: Path) -> str:
-    """A path as people write it, with ~ for the home directory. Not clean."""
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except (ValueError, RuntimeError):
-        return str(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from gzip import GzipFile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from re import Pattern
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 import msgspec
 
@@ -19,8 +18,9 @@ _LONGEST: Final = 64
 class FoundSession(msgspec.Struct, frozen=True):
     """A session file. `modified` is seconds since the epoch, `size` bytes as stored.
 
-    `compactions` is None when nobody has counted, `running` when nobody can tell; `problem` says
-    why there is nothing more.
+    `compactions` is None when nobody has counted, `running` when nobody can tell; `running_how` is
+    the evidence for it, and without `running_sure` that is inferred. `problem` says why there is
+    nothing more.
     """
 
     path: Path
@@ -36,6 +36,16 @@ class FoundSession(msgspec.Struct, frozen=True):
     compactions: int | None = None
     problem: str = ""
     running: bool | None = None
+    running_how: str = ""
+    running_sure: bool = True
+
+
+class Registered(NamedTuple):
+    """A process as an agent's own register has it: `ticks` is when it started, a text that counts
+    the system's clock ticks."""
+
+    pid: int
+    ticks: str
 
 
 class Finder(msgspec.Struct, frozen=True):
@@ -44,6 +54,7 @@ class Finder(msgspec.Struct, frozen=True):
     `words` are what a user may call it; `variable` is the environment variable that moves `home`,
     where the agent keeps its files. `files` gives the sessions below a home, newest first, without
     opening them; `look_at` says what can be said of one cheaply and raises FileNotFoundError alone.
+    `registered` reads the agent's register of its processes, where it keeps one: by session id.
     """
 
     agent: str
@@ -54,6 +65,7 @@ class Finder(msgspec.Struct, frozen=True):
     files: Callable[[Path | None], list[Path]]
     look_at: Callable[[Path], FoundSession]
     id_of: Callable[[Path], str]
+    registered: Callable[[Path | None], Mapping[str, Registered]] | None = None
 
     def sessions(self, home: Path | None = None) -> Iterator[FoundSession]:
         """Every session, newest first; each is looked at only when it is asked for."""
@@ -75,7 +87,7 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     return [path for _, path in sorted(dated, key=lambda pair: (-pair[0], str(pair[1])))]
 
 
-def count_matches(file: IO[bytes] | GzipFile, pattern: Pattern[bytes]) -> int:
+def count_matches(file: IO[bytes], pattern: Pattern[bytes]) -> int:
     """Matches in a file that is never in memory as a whole. What stands inside a text of a JSON
     line does not match a pattern with quotation marks, since there they are escaped."""
     count = 0

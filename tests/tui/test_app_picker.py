@@ -12,6 +12,7 @@ from thresher.core.errors import ThresherError
 from thresher.core.history import History
 from thresher.tui.ages import age
 from thresher.tui.app import ThresherApp
+from thresher.tui.figures import bytes_of
 from thresher.tui.model import ConsoleModel
 from thresher.tui.opening import Opened
 from thresher.tui.screens.console import ConsoleScreen
@@ -19,7 +20,8 @@ from thresher.tui.screens.error import ErrorScreen
 from thresher.tui.screens.picker import PickerScreen
 from thresher.tui.spans import text_of, width
 from thresher.tui.theme import LIGHT_NAME
-from thresher.tui.widgets.session_list import SessionList, SessionRow, bytes_of, header, line_of
+from thresher.tui.widgets.footer import KeyFooter
+from thresher.tui.widgets.session_list import SessionList, SessionRow, header, line_of
 
 NOW = 1_900_000_000.0
 FOLDER = Path("sessions")
@@ -77,6 +79,24 @@ async def test_sessions_are_listed_newest_first_with_running_ones_on_top() -> No
         screen = await settled(pilot)
         paths = [screen.query_one(SessionList).row_at(at).path.stem for at in range(5)]
         assert paths == ["nightly", "counter", "broken", "rules", "untitled"]
+
+
+async def test_a_list_that_is_new_looks_once() -> None:
+    searches = []
+
+    def counted() -> Iterator[Sequence[SessionRow]]:
+        searches.append(len(searches))
+        yield ROWS
+
+    app = picker_app(lister=counted)
+    async with app.run_test() as pilot:
+        screen = await settled(pilot)
+        assert searches == [0]
+        await app.action_sessions()
+        await settled(pilot)
+        assert searches == [0, 1]
+        footer = text_of(screen.query_one(KeyFooter).draw(80, 1)[0])
+        assert "Open" in footer.split("^o")[0]
 
 
 async def test_typing_narrows_the_list_to_sessions_with_every_word() -> None:
@@ -296,3 +316,11 @@ def test_picture_of_the_picker(
 
     app = picker_app(rows, theme=theme)
     assert snap_compare(app, terminal_size=size, run_before=ready)
+
+
+def test_a_row_says_when_it_is_only_inferred_that_a_session_runs() -> None:
+    row = SessionRow(Path("x"), "claude-code", "t", last_at=NOW, running=True)
+    assert "running " not in text_of(line_of(row, 120, NOW))
+    assert text_of(line_of(row, 120, NOW)).rstrip().endswith("running")
+    inferred = row._replace(running_sure=False)
+    assert text_of(line_of(inferred, 120, NOW)).rstrip().endswith("running?")

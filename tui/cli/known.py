@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from thresher.core import paths
 from thresher.core.errors import ThresherError
+
+if TYPE_CHECKING:
+    from thresher.core.sources.found import FoundSession
 
 OWN = "thresher"
 
@@ -17,7 +21,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """A session before it is opened. Text is foreign and not clean.
 
     `last` is in seconds since the epoch; `size` in bytes; None is not known; `problem` says why it
-    cannot be read or resumed.
+    cannot be read or resumed. `running_how` is the evidence that it runs.
     """
 
     agent: str
@@ -32,6 +36,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     lines: int | None = None
     compactions: int | None = None
     running: bool = False
+    running_how: str = ""
+    running_sure: bool = True
     problem: str = ""
 
 
@@ -60,23 +66,35 @@ def own_sessions() -> Iterator[Known]:
 def foreign_sessions() -> Iterator[Known]:
     """Those of every other agent, one agent after the other, the one last written to first; each
     is looked at when it is asked for."""
+    from thresher.core.sources.alive import with_running
     from thresher.core.sources.finders import finders
+    from thresher.core.sources.session_index import SessionIndex
 
-    for finder in finders():
-        for found in finder.sessions():
-            yield Known(
-                agent=found.agent,
-                id=found.id,
-                path=found.path,
-                last=found.modified,
-                title=found.title,
-                model=found.model,
-                cwd=found.cwd,
-                size=found.size,
-                compactions=found.compactions,
-                running=bool(found.running),
-                problem=found.problem,
-            )
+    index = SessionIndex()
+    try:
+        for finder in finders():
+            for found in with_running(index.sessions(finder), finder):
+                yield _known(found)
+    finally:
+        index.save()
+
+
+def _known(found: FoundSession) -> Known:
+    return Known(
+        agent=found.agent,
+        id=found.id,
+        path=found.path,
+        last=found.modified,
+        title=found.title,
+        model=found.model,
+        cwd=found.cwd,
+        size=found.size,
+        compactions=found.compactions,
+        running=bool(found.running),
+        running_how=found.running_how,
+        running_sure=found.running_sure,
+        problem=found.problem,
+    )
 
 
 def latest(agent: str = "") -> Path:
@@ -92,7 +110,7 @@ def latest(agent: str = "") -> Path:
     if finder is None:
         words = ", ".join((OWN, *(word for each in finders() for word in each.words[:1])))
         raise ThresherError("Unknown agent", f"there is no agent {agent!r}: known are {words}.")
-    files = _readable(finder.files(None))
+    files = finder.files(None)
     if not files:
         raise ThresherError(
             "No sessions",
@@ -110,20 +128,21 @@ def by_id(query: str) -> Path:
     try:
         return catalog.find(query, paths.sessions_dir())
     except ThresherError:
-        found = [
-            path
+        found = {
+            (finder.agent, finder.id_of(path)): path
             for finder in finders()
-            for path in finder.files(None)
+            # The newest file of a session counts: Codex begins another one when turns are undone.
+            for path in reversed(finder.files(None))
             if finder.id_of(path).startswith(query)
-        ]
+        }
         if not found:
             raise
     if len(found) > 1:
-        names = ", ".join(path.name for path in found[:5])
+        names = ", ".join(path.name for path in list(found.values())[:5])
         raise ThresherError(
             "Which session", f"{query!r} is in the names of {len(found)} sessions: {names}."
         )
-    return found[0]
+    return next(iter(found.values()))
 
 
 def _latest_of_all() -> Path:
@@ -131,14 +150,10 @@ def _latest_of_all() -> Path:
 
     dated = [(known.last, known.path) for known in own_sessions() if not known.problem][:1]
     for finder in finders():
-        for path in _readable(finder.files(None))[:1]:
+        for path in finder.files(None)[:1]:
             dated.append((finder.look_at(path).modified, path))
     if not dated:
         raise ThresherError(
             "No session", "there is no session on this machine yet: `thresher demo` makes one."
         )
     return max(dated)[1]
-
-
-def _readable(files: list[Path]) -> list[Path]:
-    return [path for path in files if path.suffix != ".zst"]

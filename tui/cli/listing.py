@@ -10,9 +10,11 @@ import msgspec
 from cyclopts import App, Parameter
 
 from thresher.core import paths
+from thresher.core.text import clean_line
 
 from ..ages import age
-from ..figures import count
+from ..figures import bytes_of, count
+from ..places import project_of
 from ..spans import Tone
 from . import output
 from .known import Known, foreign_sessions, own_sessions
@@ -45,8 +47,15 @@ def sessions(*, json: Json = False) -> int:
             f"There are no sessions yet in {paths.sessions_dir()}. `thresher demo` makes one."
         )
         return 0
-    output.put(table(_COLUMNS, [_row(each, time.time()) for each in found], output.columns()))
+    cells = output.columns()
+    shown = _COLUMNS if cells >= _ROOMY else tuple(c for c in _COLUMNS if c.title not in _SPARE)
+    at = [_COLUMNS.index(column) for column in shown]
+    rows = [_row(each, time.time()) for each in found]
+    output.put(table(shown, [[row[k] for k in at] for row in rows], cells))
     output.say()
+    for each in found:
+        if each.running_how:
+            output.say(f"{clean_line(each.id, 60)} is running: {each.running_how}.")
     output.say(f"{count(len(found), 'session')}. `thresher open ID` shows one.")
     return 0
 
@@ -54,12 +63,17 @@ def sessions(*, json: Json = False) -> int:
 _COLUMNS = (
     Column("id", tone=Tone.STRONG, least=16),
     Column("agent"),
+    Column("project", tone=Tone.MUTED, least=8),
     Column("last active", tone=Tone.MUTED),
     Column("compactions", right=True),
+    Column("size", right=True, tone=Tone.MUTED),
     Column("model", least=8),
     Column("policy", least=6),
     Column("title", least=12),
 )
+_ROOMY = 130
+_SPARE = ("policy", "size", "model")
+"""Left out on a terminal that is narrower than that."""
 
 
 def _row(each: Known, now: float) -> tuple[Cell, ...]:
@@ -69,9 +83,17 @@ def _row(each: Known, now: float) -> tuple[Cell, ...]:
     return (
         each.id,
         each.agent,
-        ("running", Tone.ACCENT) if each.running else age(each.last, now),
+        project_of(each.cwd),
+        _last(each, now),
         "?" if each.compactions is None else str(each.compactions),
+        bytes_of(each.size),
         each.model,
         each.policy,
         title,
     )
+
+
+def _last(each: Known, now: float) -> Cell:
+    if not each.running:
+        return age(each.last, now)
+    return ("running" if each.running_sure else "running?", Tone.ACCENT)

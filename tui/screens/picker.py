@@ -8,21 +8,30 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from thresher.core.text import clean_line
 
 from .. import figures
-from ..found import from_home
 from ..keys import KEYS, Where, bindings
+from ..places import from_home
 from ..plain import PlainStatic
 from ..spans import Line, Tone, span, spread
+from ..theme import keyed
+from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
-from ..widgets.session_list import LIST_EDGE, NARROW, SessionList, SessionRow, bytes_of, header
+from ..widgets.session_list import (
+    LIST_EDGE,
+    MIDDLE,
+    NARROW,
+    SessionList,
+    SessionRow,
+    header,
+)
 from .ask import AskScreen
 
 Lister = Callable[[], Iterator[Sequence[SessionRow]]]
@@ -37,7 +46,7 @@ thresher open FILE     a session file of any agent that is known
 
 What thresher records appears here by itself, and so do the sessions of Codex and Claude Code."""
 
-NO_MATCH = "No session has all these words. Esc clears the filter."
+NO_MATCH = "No session has all these words. <picker.back> clears the filter."
 
 
 class Head(Lines):
@@ -83,12 +92,31 @@ class Place(Lines):
         if self.row is None:
             return [[]]
         left: Line = [span(clean_line(from_home(self.row.path), 1_000), Tone.FAINT)]
-        if width >= NARROW:
-            return [left]
         # What the row had no room for.
-        told = [figures.count(self.row.compactions, "compaction")] if self.row.compactions else []
-        right = "  ".join([*told, bytes_of(self.row.size)])
-        return [spread(left, [span(right, Tone.MUTED)], width)]
+        told: list[str] = []
+        if width - LIST_EDGE < MIDDLE and self.row.model:
+            told.append(clean_line(self.row.model, 24))
+        if width - LIST_EDGE < NARROW:
+            if self.row.compactions:
+                told.append(figures.count(self.row.compactions, "compaction"))
+            told.append(figures.bytes_of(self.row.size))
+        if not told:
+            return [left]
+        return [spread(left, [span("  ".join(told), Tone.MUTED)], width)]
+
+
+class FilterInput(Input):
+    """The line to filter with. Enter opens, so that the footer has to name it here too."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        each
+        for each in bindings(Where.PICKER)
+        if isinstance(each, Binding) and each.id == "picker.open"
+    ]
+
+    async def action_open(self) -> None:
+        """Open the selected session."""
+        await self.action_submit()
 
 
 class PickerScreen(Screen[None]):
@@ -122,7 +150,7 @@ class PickerScreen(Screen[None]):
         self._lister = lister
         self._search = 0
         self._head = Head()
-        self._filter = Input(placeholder="type to filter", id="picker-filter", compact=True)
+        self._filter = FilterInput(placeholder="type to filter", id="picker-filter", compact=True)
         self._filter.cursor_blink = False
         self._columns = Columns(id="picker-columns")
         self._list = SessionList(clock=clock, id="picker-list")
@@ -137,7 +165,7 @@ class PickerScreen(Screen[None]):
         yield self._list
         yield self._empty
         yield self._place
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     @property
     def searching(self) -> bool:
@@ -217,7 +245,7 @@ class PickerScreen(Screen[None]):
         self._empty.display = nothing
         self._list.display = self._columns.display = not nothing
         if nothing:
-            self._empty.show(NO_MATCH if known else NOTHING_YET)
+            self._empty.show(keyed(self.app, NO_MATCH) if known else NOTHING_YET)
 
     def action_open(self) -> None:
         """Open the selected session; one that cannot be read says so again."""

@@ -18,12 +18,14 @@ from thresher.core.text import clean_line
 from .. import figures
 from ..ages import age
 from ..keys import Where, bindings
+from ..places import project_of
 from ..spans import Line, Span, Tone, clip, column
 from .lines import Toned
 
-_AGENT, _MODEL, _COMPACTIONS, _SIZE, _AGE = 10, 20, 12, 9, 13
+_AGENT, _PROJECT, _MODEL, _COMPACTIONS, _SIZE, _AGE = 12, 16, 20, 12, 9, 13
 _GAP = 2
-NARROW, _WIDE = 100, 150
+_TIGHT, NARROW, MIDDLE, _WIDE = 64, 96, 116, 150
+"""Below these widths there is no project; no figures; no model; only a short model."""
 LONGEST_TITLE = 400
 LIST_EDGE = 2
 """Cells that stay free at the right, of which the scrollbar takes one."""
@@ -33,7 +35,8 @@ class SessionRow(NamedTuple):
     """What is known of a session before it is opened. All text is foreign and not clean.
 
     `last_at` is in seconds since the epoch; `size` in bytes; `compactions` is None while nobody
-    has counted; `problem` says why the session cannot be read.
+    has counted; without `running_sure` that it runs is inferred; `problem` says why the session
+    cannot be read.
     """
 
     path: Path
@@ -45,11 +48,19 @@ class SessionRow(NamedTuple):
     last_at: float = 0.0
     compactions: int | None = None
     running: bool = False
+    running_sure: bool = True
     problem: str = ""
+    cwd: str = ""
+
+    @property
+    def project(self) -> str:
+        """The name of the folder that the agent worked in. Not clean."""
+        return project_of(self.cwd)
 
     def matches(self, words: Iterable[str]) -> bool:
         """True when every word is somewhere in what is known."""
-        text = " ".join((self.agent, self.title, self.model, self.id, str(self.path))).casefold()
+        known = (self.agent, self.title, self.model, self.id, self.cwd, str(self.path))
+        text = " ".join(known).casefold()
         return all(word in text for word in words)
 
 
@@ -57,6 +68,8 @@ def header(width: int) -> Line:
     """The names of the columns."""
     title, model = _room(width)
     cells: Line = [("  ", Tone.MUTED), column("agent", _AGENT, Tone.MUTED)]
+    if width >= _TIGHT:
+        cells.append(column("project", _PROJECT, Tone.MUTED))
     cells.append(column("session", title + _GAP, Tone.MUTED))
     if model:
         cells.append(column("model", model, Tone.MUTED))
@@ -73,37 +86,30 @@ def line_of(row: SessionRow, width: int, now: float) -> Line:
         ("● " if row.running else "  ", Tone.ACCENT),
         column(clean_line(row.agent, 40), _AGENT - 1, Tone.MUTED),
         (" ", Tone.PLAIN),
-        _title(row, title),
-        (" " * _GAP, Tone.PLAIN),
     ]
+    if width >= _TIGHT:
+        project = clean_line(row.project, 80)
+        cells += [column(project, _PROJECT - _GAP, Tone.MUTED), (" " * _GAP, Tone.PLAIN)]
+    cells += [_title(row, title), (" " * _GAP, Tone.PLAIN)]
     if model:
         cells.append(column(clean_line(row.model, 80), model, Tone.MUTED))
     if width >= NARROW:
         count = "" if row.problem else figures.thousands(row.compactions)
         tone = Tone.PLAIN if row.compactions else Tone.FAINT
         cells.append(column(count, _COMPACTIONS, tone, right=True))
-        cells.append(column(bytes_of(row.size), _SIZE, Tone.MUTED, right=True))
-    last = "running" if row.running else age(row.last_at, now)
+        cells.append(column(figures.bytes_of(row.size), _SIZE, Tone.MUTED, right=True))
+    last = age(row.last_at, now)
+    if row.running:
+        last = "running" if row.running_sure else "running?"
     cells.append(column(last, _AGE, Tone.ACCENT if row.running else Tone.MUTED, right=True))
     return cells
 
 
-def bytes_of(size: int) -> str:
-    """A file size: 950 B, 12.3 kB, 1.5 MB."""
-    if size < 1000:
-        return f"{size} B"
-    value = size / 1000
-    for unit in ("kB", "MB"):
-        if value < 1000:
-            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
-
-
 def _room(width: int) -> tuple[int, int]:
-    model = 0 if width < NARROW else _MODEL if width < _WIDE else _MODEL + 8
+    model = 0 if width < MIDDLE else _MODEL if width < _WIDE else _MODEL + 8
     figures_room = _COMPACTIONS + _SIZE if width >= NARROW else 0
-    return max(8, width - 2 - _AGENT - _GAP - model - figures_room - _AGE), model
+    project = _PROJECT if width >= _TIGHT else 0
+    return max(8, width - 2 - _AGENT - project - _GAP - model - figures_room - _AGE), model
 
 
 def _title(row: SessionRow, cells: int) -> Span:

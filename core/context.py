@@ -37,6 +37,8 @@ class EntryId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> EntryId:
         """Read "42", "#42" or "42.1"; anything else is a ValueError."""
+        if text.isdecimal():
+            return cls(int(text))
         line, _, part = text.removeprefix("#").partition(".")
         return cls(int(line), int(part) if part else 0)
 
@@ -102,6 +104,24 @@ class Change(msgspec.Struct, frozen=True):
     restored: tuple[EntryId, ...] = ()
 
 
+def runs_of(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Positions, in the order given, as the first and the last of each run of consecutive ones."""
+    runs: list[tuple[int, int]] = []
+    at, last = 0, len(places) - 1
+    while at <= last:
+        end = at
+        while end < last and places[end + 1] == places[end] + 1:
+            end += 1
+        runs.append((places[at], places[end]))
+        at = end + 1
+    return runs
+
+
+def spell(runs: Iterable[tuple[EntryId, EntryId]]) -> str:
+    """Write runs of ids as a span text (see `Context.span`)."""
+    return ",".join([a.bare if a is b else f"{a.bare}-{b.bare}" for a, b in runs])
+
+
 class SegmentError(ValueError):
     """Segments that do not fit the context: an unknown id, an entry used twice, or one restored
     that never left."""
@@ -114,7 +134,7 @@ class Context:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.entries: tuple[Entry, ...] = tuple(entries)
-        self._place: dict[EntryId, int] | None = None
+        self._place: dict[tuple[int, int], int] | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -145,7 +165,7 @@ class Context:
         """The position of an entry, or None when it is not in this context."""
         return self._places().get(id)
 
-    def _places(self) -> dict[EntryId, int]:
+    def _places(self) -> dict[tuple[int, int], int]:
         if self._place is None:
             self._place = {entry.id: at for at, entry in enumerate(self.entries)}
         return self._place
@@ -180,16 +200,8 @@ class Context:
             places = sorted({here[id] for id in ids})
         except KeyError as unknown:
             raise SegmentError(f"{unknown.args[0]} is not in the context") from None
-        runs: list[str] = []
-        at = 0
-        while at < len(places):
-            end = at
-            while end + 1 < len(places) and places[end + 1] == places[end] + 1:
-                end += 1
-            first, last = self.entries[places[at]].id, self.entries[places[end]].id
-            runs.append(first.bare if at == end else f"{first.bare}-{last.bare}")
-            at = end + 1
-        return ",".join(runs)
+        entries = self.entries
+        return spell((entries[a].id, entries[b].id) for a, b in runs_of(places))
 
     def unspan(self, text: str) -> tuple[EntryId, ...]:
         """Read a span text back into ids, in the order it names them.
@@ -200,8 +212,8 @@ class Context:
         found: list[EntryId] = []
         for run in filter(None, text.split(",")):
             first, _, last = run.partition("-")
-            start = self._known(EntryId.parse(first))
-            stop = self._known(EntryId.parse(last)) if last else start
+            start = self._named(first)
+            stop = self._named(last) if last else start
             if stop < start:
                 raise SegmentError(f"the run {run} is written backwards")
             found.extend(entry.id for entry in self.entries[start : stop + 1])
@@ -238,14 +250,13 @@ class Context:
         for segment in segments:
             match segment:
                 case Kept():
-                    run = take(
-                        self._known(EntryId.parse(segment.first)),
-                        self._known(EntryId.parse(segment.last)),
-                    )
-                    after.extend(run)
-                    kept.extend(entry.id for entry in run)
+                    start = self._named(segment.first)
+                    single = segment.first == segment.last
+                    run = take(start, start if single else self._named(segment.last))
+                    after += run
+                    kept += [entry.id for entry in run]
                 case Replaced():
-                    at = self._known(EntryId.parse(segment.old))
+                    at = self._named(segment.old)
                     (old,) = take(at, at)
                     new = EntryId(line, part)
                     part += 1
@@ -276,16 +287,14 @@ class Context:
 
     def keep(self, places: Iterable[int]) -> list[Kept]:
         """Kept segments for the entries at these positions, in the order given."""
-        runs: list[tuple[int, int]] = []
-        for at in places:
-            if runs and runs[-1][1] + 1 == at:
-                runs[-1] = (runs[-1][0], at)
-            else:
-                runs.append((at, at))
-        return [Kept(self.entries[a].id.bare, self.entries[b].id.bare) for a, b in runs]
+        entries = self.entries
+        return [Kept(entries[a].id.bare, entries[b].id.bare) for a, b in runs_of([*places])]
 
-    def _known(self, id: EntryId) -> int:
+    def _named(self, text: str) -> int:
+        """The place of the entry with this id. Raises SegmentError, or ValueError for no id."""
+        # Edits of long sessions name thousands; a plain pair is found like the id that it equals.
+        id = (int(text), 0) if text.isdecimal() else EntryId.parse(text)
         at = self._places().get(id)
         if at is None:
-            raise SegmentError(f"{id} is not in the context")
+            raise SegmentError(f"{EntryId(*id)} is not in the context")
         return at

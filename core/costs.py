@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .context import Entry, EntryId
 from .items import Item, Kind
-from .tokens import Basis, CharClassCounter
+from .tokens import Basis, CharClassCounter, Counter
 
 ItemCost = Callable[[Item], int]
 """The tokens of one item."""
@@ -21,17 +21,21 @@ _ESTIMATOR = CharClassCounter()
 def estimate_item(item: Item) -> int:
     """The estimate used until a tokenizer has counted: text only, no framing.
 
-    Where only the head of a text is held, the rest is taken to be like it.
+    Where only the head of a text is held, the rest is taken to be like the sample of it.
     """
-    return whole_tokens(item, _ESTIMATOR.count_text(item.text))
+    return whole_tokens(item, _ESTIMATOR)
 
 
-def whole_tokens(item: Item, held: int) -> int:
-    """Tokens of an item's whole text, where `held` are those of the part of it that is held."""
-    have = len(item.text)
-    if item.body is None or item.body.chars <= have or not have:
+def whole_tokens(item: Item, counter: Counter) -> int:
+    """Tokens of an item's whole text, whatever of it is held: an estimate where not all is."""
+    text, body = item.text, item.body
+    held = counter.count_text(text)
+    if body is None or body.chars <= len(text):
         return held
-    return round(held * item.body.chars / have)
+    sample = body.sample or text
+    if not sample:
+        return held
+    return held + round(counter.count_text(sample) * (body.chars - len(text)) / len(sample))
 
 
 class CostTable:
@@ -48,6 +52,10 @@ class CostTable:
         if known is None:
             known = self._known[entry.id] = self.cost(entry.item)
         return known
+
+    def figures(self) -> dict[EntryId, int]:
+        """What has been counted so far, as a copy."""
+        return self._known.copy()
 
     def adopt(self, known: Mapping[EntryId, int]) -> None:
         """Take these figures as they are: the items stand here in another form."""

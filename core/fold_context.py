@@ -194,8 +194,9 @@ class ContextFold(StateData):
         self, removed: tuple[EntryId, ...], inserted: tuple[EntryId, ...], ordinal: int
     ) -> None:
         speaks: dict[EntryId, EntryId] = {}
-        for id in inserted:
-            for source in self.known[id].origin:
-                speaks.setdefault(source, id)
+        for id in reversed(inserted):
+            # The first one that speaks for an entry counts.
+            speaks.update(dict.fromkeys(self.known[id].origin, id))
+        same = {id: Fate(removed_by=ordinal, summary=id) for id in (None, *inserted)}
         for id in removed:
-            self.fates[id] = Fate(removed_by=ordinal, summary=speaks.get(id))
+            self.fates[id] = same[speaks.get(id)]

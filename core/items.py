@@ -61,6 +61,7 @@ class Body(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `offset` and `size` are those of its line in bytes, `part` says which item of that line it is.
     `chars` are the characters of the item's whole `text`, `sealed` those of what is no text
     (sealed reasoning, the JSON of a foreign item). `check` tells whether it is still the same.
+    `sample` are some pieces of the text behind its head, from which the tokens are estimated.
     """
 
     offset: int
@@ -69,6 +70,7 @@ class Body(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     chars: int = 0
     sealed: int = 0
     check: int = 0
+    sample: str = ""
 
 
 class Message(

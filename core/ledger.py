@@ -41,7 +41,7 @@ def item_tokens(counter: Counter, item: Item) -> int:
     reckoned by fixed rules, whatever the counter: a picture is `IMAGE` or `SMALL_IMAGE`, any
     other attachment (an unbroken base64 run of 1,000 characters or more) is `IMAGE`, and sealed
     reasoning is a quarter of its decoded bytes less a frame of 650 (Codex). Of an item whose head
-    alone is held, the rest is taken to be like it.
+    alone is held, the rest is taken to be like the sample of it.
     """
     if item.body is not None:
         return _head_tokens(counter, item)
@@ -131,7 +131,7 @@ def _json_tokens(counter: Counter, json: str) -> int:
 
 
 def _head_tokens(counter: Counter, item: Item) -> int:
-    tokens = whole_tokens(item, counter.count_text(item.text))
+    tokens = whole_tokens(item, counter)
     match item:
         case Message(content=tuple(parts)):
             others = [part for part in parts if not isinstance(part, TextPart)]

@@ -60,7 +60,7 @@ class ToolRuns:
         if run is None:
             return False
         status = run.status
-        if status in {ToolStatus.RUNNING, ToolStatus.WAITING}:
+        if status is ToolStatus.WAITING or status is ToolStatus.RUNNING:
             status = ToolStatus.FAILED if output.is_error else ToolStatus.DONE
         self._put(output.call_id, msgspec.structs.replace(run, output=id, status=status, live=""))
         return True
@@ -115,7 +115,8 @@ class ToolRuns:
 
     def _put(self, call_id: str, run: ToolRun) -> None:
         key = self._latest[call_id]
-        before = self.by_key.get(key)
-        if run.status is ToolStatus.FAILED and (before is None or before.status != run.status):
-            self.failures += 1
+        if run.status is ToolStatus.FAILED:
+            before = self.by_key.get(key)
+            if before is None or before.status is not ToolStatus.FAILED:
+                self.failures += 1
         self.by_key[key] = run

@@ -23,10 +23,12 @@ SWITCH_SECONDS = 0.001
 """How long the reading thread may keep the interpreter when the screen wants it."""
 
 
-BATCH = 256
+BATCH = 128
 """Records folded between two breaths."""
+TURNS = 3
+"""Turns of the event loop that are waited for: a key goes through several until it is painted."""
 PATIENCE_SECONDS = 0.1
-"""How long a busy screen is waited for."""
+"""How long a busy screen is waited for at most."""
 
 
 class Indexing:
@@ -35,7 +37,7 @@ class Indexing:
     def __init__(self, tail: Tail, path: Path) -> None:
         self.history = History()
         self._tail = tail
-        self._size = path.stat().st_size if path.is_file() else 0
+        self.size = path.stat().st_size if path.is_file() else 0
         self._done = False
 
     @property
@@ -47,16 +49,17 @@ class Indexing:
         """How much of the file has been read; None when it is all on the screen."""
         if self._done:
             return None
-        return min(99, getattr(self._tail, "read", 0) * 100 // max(1, self._size))
+        return min(99, getattr(self._tail, "read", 0) * 100 // max(1, self.size))
 
     def run(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Read and fold everything. Blocking. With a loop, that one comes first: whatever it has to
         do is waited for every few milliseconds."""
         self.history.read_from(self.bodies)
         records = self._tail.more()
-        with undisturbed():
+        with undisturbed() as collector:
             while batch := list(islice(records, BATCH)):
                 self.history.extend(batch)
+                collector.hold()
                 if loop is not None:
                     _let(loop)
 
@@ -92,27 +95,51 @@ def _let(loop: asyncio.AbstractEventLoop) -> None:
     Two threads that both want the interpreter share it half and half, so a key would take twice as
     long as it does; a thread that waits takes nothing.
     """
-    turn = threading.Event()
+    done, left = threading.Event(), TURNS
+
+    def turn() -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            loop.call_soon(turn)
+        else:
+            done.set()
+
     try:
-        loop.call_soon_threadsafe(turn.set)
+        loop.call_soon_threadsafe(turn)
     except RuntimeError:
         # The program is about to end.
         return
-    turn.wait(PATIENCE_SECONDS)
+    done.wait(PATIENCE_SECONDS)
+
+
+class _Collector:
+    """Python's collector, held off; who switches it on meanwhile gets it back at the end."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+
+    def hold(self) -> None:
+        self._wanted = self._wanted or gc.isenabled()
+        gc.disable()
+
+    def let_go(self) -> None:
+        if self._wanted:
+            # What was made stays: no later look goes through all of it.
+            gc.freeze()
+            gc.enable()
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[_Collector]:
     """For a thread that makes very many small objects that stay: the garbage collector does not
     look through all of them again and again, now or later, and other threads get their turn at
     once. (The objects hold each other without cycles, so they go when nobody holds them.)"""
-    collecting, switch = gc.isenabled(), sys.getswitchinterval()
-    gc.disable()
+    collector, switch = _Collector(), sys.getswitchinterval()
+    collector.hold()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        yield
+        yield collector
     finally:
         sys.setswitchinterval(switch)
-        if collecting:
-            gc.freeze()
-            gc.enable()
+        collector.let_go()

@@ -18,6 +18,7 @@ from thresher.core.views import Card, CardStatus, Row, RowKind
 if TYPE_CHECKING:
     from thresher.core.insight.explain import WhyNot, WhyNow
     from thresher.core.insight.lineage import Life, Lineage, Standing
+    from thresher.core.insight.moments import Offered
 
 SHORT = 2_000
 """Records of a session for which everything is worked out within a frame or two."""
@@ -36,13 +37,14 @@ class Insights:
         self._made_of: tuple[int, int] = (-1, -1)
         self._now: dict[tuple[int, CardStatus], WhyNow] = {}
         self._not: dict[tuple[int, int], tuple[WhyNot, ...]] = {}
+        self._moments: tuple[int, tuple[Offered, ...]] = (-1, ())
 
     def forget(self) -> None:
         """What was worked out is about another history: more of the session is known now."""
         if self._records is not self.history.records:
             self._records = self.history.records
             self._lineage, self._made_of = None, (-1, -1)
-            self._now, self._not = {}, {}
+            self._now, self._not, self._moments = {}, {}, (-1, ())
 
     @property
     def short(self) -> bool:
@@ -77,7 +79,9 @@ class Insights:
 
         if row.kind is RowKind.ROUND:
             key = self._not_key(row)
-            asked = [each for each in moments(self.history) if _of_round(each, row.number)]
+            if self._moments[0] != len(self.history):
+                self._moments = (len(self.history), moments(self.history))
+            asked = [each for each in self._moments[1] if _of_round(each, row.number)]
             self._not[key] = tuple(why_not(self.history, each) for each in asked)
             return
         if self._old():

@@ -6,13 +6,13 @@ name their journal lines, so that a reader can look at each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
 
 from .. import events as e
-from ..context import Context, EntryId
+from ..context import Context, EntryId, Restored
 from ..history import History
 from ..items import CompactionSummary, FunctionCallOutput, text_length
 from ..state import SessionState
@@ -77,7 +77,8 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """The lives of all entries of a session at one position. Made by one replay of the records."""
+    """The lives of all entries of a session at one position. Made by one pass over the records, and
+    where entries ever came back, or left without a compaction, by one replay of them."""
 
     def __init__(self, history: History, position: int | None = None) -> None:
         end = len(history) if position is None else position
@@ -86,11 +87,17 @@ class Lineage:
         self._was: dict[EntryId, EntryId] = {}
         self._caps: dict[EntryId, tuple[int, str]] = {}
         self._moves: dict[EntryId, list[Step]] = {}
-        """When an entry left the context, and when it came back."""
+        """When an entry left the context, and when it came back; of a plain session that follows
+        from its fate alone, and this is empty."""
         self._same: dict[EntryId, tuple[EntryId, int]] = {}
         """What is the same item under another id: the id before, and the line of its return."""
         self._again: dict[EntryId, EntryId] = {}
-        self._read(history, end)
+        records = history.records[:end]
+        self._plain = not any(map(_moves_otherwise, records))
+        if self._plain:
+            self._read_plain(records)
+        else:
+            self._read(records)
 
     def life(self, id: EntryId) -> Life:
         """The life of an entry that is or was known. Raises KeyError for any other id."""
@@ -132,7 +139,7 @@ class Lineage:
             yield Step(StepKind.OUTSIDE, id.line, id, "recorded, but the model never saw it")
             return
         since, here = id.line, True
-        for move in self._moves.get(id, ()):
+        for move in self._moves_of(id):
             if here:
                 yield from self._kept(id, since, move.line)
             yield move
@@ -144,6 +151,13 @@ class Lineage:
         if (again := self._again.get(id)) is not None:
             words = f"came back as {again}"
             yield Step(StepKind.RESTORED, self._same[again][1], id, words, other=again)
+
+    def _moves_of(self, id: EntryId) -> Sequence[Step]:
+        if not self._plain:
+            return self._moves.get(id, ())
+        fate = self.state.fate(id)
+        card = self.state.card_of(fate.removed_by) if fate.removed_by else None
+        return () if card is None else (_left(id, card.n, fate, self._card_name),)
 
     def _kept(self, id: EntryId, since: int, until: int) -> Iterator[Step]:
         for card in self._done:
@@ -211,28 +225,36 @@ class Lineage:
 
     # -- the one pass ----------------------------------------------------------------------------
 
-    def _read(self, history: History, end: int) -> None:
+    def _read_plain(self, records: Sequence[e.Record]) -> None:
+        """Entries only ever left with compactions, and for good: the state tells all of it."""
+        for card in self._done:
+            self._was |= {made: old for old, made in card.replaced_ids}
+        self._read_caps(records)
+
+    def _read(self, records: Sequence[e.Record]) -> None:
         replay = SessionState()
-        finished: dict[str, tuple[int, e.ToolFinished]] = {}
-        note: tuple[int, str] | None = None
-        for record in history.records[:end]:
+        for record in records:
             edits = bool(getattr(record.event, "segments", ()))
             before = replay.context if edits else None
             replay.apply(record)
             if before is not None:
                 self._edited(record, before, replay)
-            match record.event:
-                case e.ToolFinished() as event:
-                    finished[event.call_id] = (record.n, event)
-                case e.Note(kind="entry_cap", text=text):
-                    note = (record.n, text)
-                case e.ItemAppended(item=FunctionCallOutput() as item, part=part):
-                    id = EntryId(record.n, part)
-                    if (cap := _cap(id, item, note, finished)) is not None:
-                        self._caps[id] = cap
-                    note = None
-                case _:
-                    pass
+        self._read_caps(records)
+
+    def _read_caps(self, records: Sequence[e.Record]) -> None:
+        finished: dict[str, tuple[int, e.ToolFinished]] = {}
+        note: tuple[int, str] | None = None
+        for record in records:
+            event = record.event
+            if type(event) is e.ToolFinished:
+                finished[event.call_id] = (record.n, event)
+            elif type(event) is e.Note and event.kind == "entry_cap":
+                note = (record.n, event.text)
+            elif type(event) is e.ItemAppended and type(event.item) is FunctionCallOutput:
+                id = EntryId(record.n, event.part)
+                if (cap := _cap(id, event.item, note, finished)) is not None:
+                    self._caps[id] = cap
+                note = None
 
     def _edited(self, record: e.Record, before: Context, replay: SessionState) -> None:
         """What an edit took out, brought back and made, whoever made it."""
@@ -264,6 +286,19 @@ class Lineage:
 
     def _move(self, step: Step) -> None:
         self._moves.setdefault(step.id, []).append(step)
+
+
+def _moves_otherwise(record: e.Record) -> bool:
+    """Whether a record moves entries in a way that a fate alone does not tell."""
+    match record.event:
+        case e.HistoryCompacted(segments=segments):
+            return any(type(each) is Restored for each in segments)
+        case e.HistoryRolledBack() | e.HistoryRestored():
+            return True
+        case e.UnannouncedReduction(segments=segments):
+            return bool(segments)
+        case _:
+            return False
 
 
 def _left(id: EntryId, line: int, fate: Fate, name: Callable[[int], str]) -> Step:

@@ -37,21 +37,24 @@ SEALED_HEAD: Final = 50
 """What is kept of a sealed text."""
 KEEP: Final = 400
 """Texts up to here are kept whole."""
+PIECE: Final = 96
+"""Characters of each of the three pieces of a long text that are kept as its sample."""
 
 
 class Cut(str):
     """The head of a text, with what is known of the whole: its characters, its bytes in UTF-8, and
-    a check of its content. Two of them are equal when all of this is."""
+    a check of its content. Two of them are equal when all of this is. `sample` as in `Body`."""
 
-    __slots__ = ("bytes", "chars", "check")
+    __slots__ = ("bytes", "chars", "check", "sample")
 
     bytes: int
     chars: int
     check: int
+    sample: str
 
-    def __new__(cls, head: str, chars: int, bytes: int, check: int) -> Cut:
+    def __new__(cls, head: str, chars: int, bytes: int, check: int, sample: str = "") -> Cut:
         made = super().__new__(cls, head)
-        made.chars, made.bytes, made.check = chars, bytes, check
+        made.chars, made.bytes, made.check, made.sample = chars, bytes, check, sample
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +99,7 @@ def cut(text: str, head: int = HEAD, keep: int = KEEP) -> str:
     if type(text) is Cut:
         if len(text) <= head:
             return text
-        return Cut(text[:head], text.chars, text.bytes, text.check)
+        return Cut(text[:head], text.chars, text.bytes, text.check, text.sample)
     if len(text) <= keep:
         return text
     return Cut(text[:head], len(text), size_in_bytes(text), hash(text))
@@ -115,6 +118,15 @@ def cut_all(value: Any, head: int = HEAD, keep: int = KEEP) -> Any:
         case _:
             pass
     return value
+
+
+def sample_of(text: str) -> str:
+    """Pieces of a long text, evenly spread behind its head."""
+    if type(text) is Cut:
+        return text.sample
+    step = len(text) // 4
+    second, third = 2 * step, 3 * step
+    return text[step : step + PIECE] + text[second : second + PIECE] + text[third : third + PIECE]
 
 
 def size_in_bytes(text: str) -> int:
@@ -188,7 +200,9 @@ def _body(
     text: str, place: Place, part: int, *, more: int = 0, sealed: str = "", check: int = 0
 ) -> Body:
     check = place.check or check or check_of(text, sealed)
-    return Body(place.offset, place.size, part, length(text) + more, length(sealed), check)
+    sample = sample_of(text) if len(text) > KEEP or type(text) is Cut else ""
+    chars, sealed_chars = length(text) + more, length(sealed)
+    return Body(place.offset, place.size, part, chars, sealed_chars, check, sample)
 
 
 def _text(part: Part) -> str:

@@ -7,28 +7,27 @@ reason, and one that can be mended (stray NUL bytes, invalid UTF-8) is mended an
 
 from __future__ import annotations
 
-import gzip
 import json
+import sys
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from ..errors import ThresherError
+from .packed import GZIP, ZSTD, open_gzip, open_zstd
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
 
 _BOM = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
-ZSTD = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a zstd frame (RFC 8878)."""
 
 _decode = msgspec.json.Decoder().decode
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """One line. `number` counts from 0, `offset` is its first byte in the (unpacked) file.
 
     `value` is the object, or None when there is none to be had; `fault` says what is wrong, also
@@ -43,7 +42,7 @@ class Line(msgspec.Struct, frozen=True):
     value: dict[str, Any] | None
     fault: str = ""
     check: int = 0
-    known: object = None
+    known: Any = None
 
 
 Parsed: TypeAlias = tuple[dict[str, Any] | None, str]
@@ -54,8 +53,10 @@ class LineReader:
     """Cuts bytes into lines, however the writer's writes were split.
 
     `feed` gives the lines that are complete; `finish` gives the one that has no newline yet.
-    `number` and `offset` are those of the first line. `known` gives a line's `known`, or raises a
-    MsgspecError. `parse_long` reads lines of `long` bytes and more, which then have a `check`.
+    `number` and `offset` are those of the first line. `known` gives a line's `known` from its
+    bytes, with `views` from a view of them, or raises a MsgspecError; `wide` the same of bytes
+    beyond ASCII, if it sees to it itself that all of them are UTF-8. `parse_long` reads lines of
+    `long` bytes and more, which then have a `check`.
     """
 
     def __init__(
@@ -63,13 +64,17 @@ class LineReader:
         *,
         number: int = 0,
         offset: int = 0,
-        known: Callable[[bytes], object] | None = None,
+        known: Callable[[Any], object] | None = None,
+        views: bool = False,
+        wide: Callable[[bytes], object] | None = None,
         long: int = 0,
         parse_long: Callable[[bytes], tuple[dict[str, Any] | None, str, int]] | None = None,
     ) -> None:
         self.number = number
         self.offset = offset
         self._known = known
+        self._views = views
+        self._wide = wide
         self._long = long
         self._parse_long = parse_long
         self._rest: list[bytes] = []
@@ -82,37 +87,53 @@ class LineReader:
 
     def feed(self, data: bytes) -> Iterator[Line]:
         """Take bytes; blank lines count, but are not given."""
+        end, last = data.find(b"\n"), data.rfind(b"\n")
         # A long line arrives in many pieces, which are joined once, when its newline comes.
-        first, *others = data.split(b"\n")
-        self._rest.append(first)
-        if not others:
+        self._rest.append(data if end < 0 else data[:end])
+        if end < 0:
             return
-        *complete, last = others
         raw = b"".join(self._rest)
-        self._rest = [last]
+        self._rest = [data[last + 1 :]]
         if self._given and not raw.strip():
             # Only the newline of a line that was given before it came.
             self.offset += len(raw) + 1
         elif (found := self._line(raw, len(raw) + 1)) is not None:
             yield found
         self._given = False
-        plain, known = self._parse_long is None, self._known
-        for raw in complete:
-            size = len(raw) + 1
-            if self.number and raw[:1] == b"{" and (plain or size < self._long):
+        known, long = self._known, self._long if self._parse_long else sys.maxsize
+        ascii = known is None or data.isascii()
+        pieces = memoryview(data) if self._views else data
+        number, offset = self.number, self.offset
+        while end < last:
+            at, end = end + 1, data.find(b"\n", end + 1)
+            size = end + 1 - at
+            if known is not None and number and size < long:
                 # Nearly all lines are like this one: no call that can be spared.
-                number, offset = self.number, self.offset
-                self.number, self.offset = number + 1, offset + size
-                if known is not None:
-                    try:
-                        yield Line(number, offset, size, None, "", 0, known(raw))
-                        continue
-                    except (msgspec.MsgspecError, RecursionError):
-                        pass
-                value, fault = parse(raw)
-                yield Line(number, offset, size, value, fault)
-            elif (found := self._line(raw, size)) is not None:
+                try:
+                    if ascii:
+                        form = known(pieces[at:end])
+                    else:
+                        line = data[at:end]
+                        if line.isascii():
+                            form = known(line)
+                        elif self._wide is not None:
+                            form = self._wide(line)
+                        else:
+                            # A decoder does not look at the bytes that it passes over.
+                            line.decode()
+                            form = known(line)
+                except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                    pass
+                else:
+                    yield Line(number, offset, size, None, "", 0, form)
+                    number, offset = number + 1, offset + size
+                    continue
+            self.number, self.offset = number, offset
+            found = self._line(data[at:end], size)
+            number, offset = self.number, self.offset
+            if found is not None:
                 yield found
+        self.number, self.offset = number, offset
 
     def whole(self) -> Iterator[Line]:
         """The last line, when only its newline is missing: a writer may never write that one."""
@@ -165,34 +186,47 @@ def parse(raw: bytes) -> Parsed:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Every line of a file (a .gz file is unpacked on the way). Errors of the file itself, also
-    in the middle of it, are ThresherError."""
-    reader = LineReader()
+    """Every line of a file (a packed one is unpacked on the way). Errors of the file itself are
+    ThresherError, but for packed data that breaks off or is damaged behind some good lines: that
+    is the fault of one more line."""
+    reader, broken = LineReader(), ""
     try:
         with open_bytes(path) as file:
-            while chunk := file.read(CHUNK):
+            # One piece at a time: a call that fails loses what it has gathered before.
+            while chunk := file.read1(CHUNK):
                 yield from reader.feed(chunk)
     except (OSError, EOFError) as error:
-        raise unreadable(path, error) from error
+        if not reader.number or not is_packed(path):
+            raise unreadable(path, error) from error
+        broken = str(error) or type(error).__name__
     yield from reader.finish()
+    if broken:
+        fault = f"the packed file cannot be read any further ({broken}); what came before is whole"
+        yield Line(reader.number, reader.offset, 0, None, fault)
 
 
-def open_bytes(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """Open for reading, unpacking gzip. Raises OSError."""
+def open_bytes(path: Path) -> BufferedReader:
+    """Open for reading, unpacking gzip and zstd. Raises OSError, also on reading where packed data
+    is damaged (EOFError where it breaks off)."""
     file = path.open("rb")
-    start = file.read(2)
+    start = file.read(len(ZSTD))
     file.seek(0)
-    if start == _GZIP:
+    if start[:2] == GZIP:
         file.close()
-        return gzip.open(path, "rb")
+        return open_gzip(path)
+    if start == ZSTD:
+        file.close()
+        return open_zstd(path)
     return file
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is packed with gzip: such a file is not appended to. Errors count as no."""
+    """Whether a file is packed with gzip or zstd: such a file is not appended to. Errors count as
+    no."""
     try:
         with path.open("rb") as file:
-            return file.read(2) == _GZIP
+            start = file.read(len(ZSTD))
+            return start[:2] == GZIP or start == ZSTD
     except OSError:
         return False
 

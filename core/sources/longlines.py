@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from .cutting import Cut, cut, size_in_bytes
+from .cutting import Cut, sample_of, size_in_bytes
 from .lines import parse
 
-LONG: Final = 512 * 1024
+LONG: Final = 2 << 20
 """Bytes of a line from which on it is read in steps."""
 PIECE: Final = 256 * 1024
 """Bytes of a text that are looked at in one step."""
@@ -26,6 +26,8 @@ SHORT: Final = 2048
 """Bytes of a text up to which it stays in its line."""
 HEAD: Final = 512
 """Characters of the heads."""
+SAMPLE: Final = 4_000
+"""Characters of the sample of such a text."""
 
 _RUN = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 """The inside of a JSON text, as far as it goes without half an escape."""
@@ -98,17 +100,18 @@ def _end(raw: bytes, at: int) -> int:
 def _cut(raw: bytes, start: int, end: int) -> Cut:
     if end - start < WHOLE:
         text = _decoded(raw[start:end])
-        short = cut(text, HEAD, 0)
-        return short if isinstance(short, Cut) else Cut("", 0, 0, 0)
-    head, chars, size, check = "", 0, 0, 0
+        return Cut(text[:HEAD], len(text), size_in_bytes(text), hash(text), sample_of(text))
+    head, chars, size, check, sample = "", 0, 0, 0, ""
     while start < end:
         stop = _boundary(raw, start, min(end, start + PIECE), end)
         text = _decoded(raw[start:stop])
         head = head or text[:HEAD]
         chars, size = chars + len(text), size + size_in_bytes(text)
         check = hash((check, text))
+        if len(sample) < SAMPLE:
+            sample += sample_of(text)
         start = stop
-    return Cut(head, chars, size, check)
+    return Cut(head, chars, size, check, sample)
 
 
 def _boundary(raw: bytes, start: int, stop: int, end: int) -> int:

@@ -1,23 +1,31 @@
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 
 from thresher.core import events as e
 from thresher.core.context import EntryId, Inserted, Kept, Replaced, Restored
+from thresher.core.history import History
+from thresher.core.insight import lineage
 from thresher.core.insight.lineage import Lineage, StepKind
 from thresher.core.items import FunctionCallOutput, system, user
+from thresher.core.sources.codex_tail import CodexTail
 
 from .sessions import RANDOM, Writer, random_history
+
+CODEX = Path(__file__).parents[2] / "fixtures" / "codex"
 
 
 @given(RANDOM["steps"](most=30))
 def test_every_life_ends_as_the_state_says(script: list[object]) -> None:
     history = random_history(script)
-    lineage = Lineage(history)
+    lives = Lineage(history)
     state = history.state
     for id in state.known:
-        life = lineage.life(id)
+        life = lives.life(id)
         assert id in life.forms
         assert life.fate == state.fate(life.forms[-1])
         own = [step for step in life.steps if step.id == life.forms[-1]]
@@ -35,10 +43,10 @@ def test_every_life_ends_as_the_state_says(script: list[object]) -> None:
 @given(RANDOM["steps"](most=30))
 def test_what_a_summary_absorbed_is_among_what_it_stands_for(script: list[object]) -> None:
     history = random_history(script)
-    lineage = Lineage(history)
+    lives = Lineage(history)
     for id, fate in history.state.fates.items():
         if fate.summary is not None:
-            assert id in {each.id for each in lineage.stands_for(fate.summary)}
+            assert id in {each.id for each in lives.stands_for(fate.summary)}
 
 
 def test_a_life_is_told_from_its_creation_to_the_summary_that_speaks_for_it() -> None:
@@ -155,3 +163,31 @@ def test_the_lineage_at_an_earlier_position_knows_nothing_of_what_came_later() -
 def test_an_unknown_id_is_an_error() -> None:
     with pytest.raises(KeyError):
         Lineage(Writer().history).life(EntryId(77))
+
+
+def replayed(history: History) -> Lineage:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lineage, "_moves_otherwise", lambda record: True)
+        return Lineage(history)
+
+
+@given(RANDOM["steps"](most=30))
+def test_without_a_replay_a_plain_session_has_the_same_lives(script: list[object]) -> None:
+    kinds = {"undo", "restore"}
+    history = random_history([step for step in script if not kinds & set(map(str, step))])
+    quick, slow = Lineage(history), replayed(history)
+    for id in history.state.known:
+        assert quick.life(id) == slow.life(id)
+        assert quick.stands_for(id) == slow.stands_for(id)
+
+
+@pytest.mark.parametrize("name", ["two_mid_turn", "pre_turn_twice", "remote_v2"])
+def test_the_lives_of_a_recording_need_no_replay(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(gzip.decompress((CODEX / f"{name}.jsonl.gz").read_bytes()))
+    history = History()
+    history.extend(CodexTail(path).more())
+    quick, slow = Lineage(history), replayed(history)
+    assert history.state.cards
+    for id in history.state.known:
+        assert quick.life(id) == slow.life(id)

@@ -110,8 +110,18 @@ def test_a_line_of_20_megabytes_is_read(tmp_path: Path) -> None:
     assert after.value == {"b": 1}
 
 
-def test_a_broken_gzip_file_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_gzip_file_that_breaks_off_keeps_its_good_lines_and_says_where_they_end(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"a":1}\n' * 1000)[:-20])
+    *good, last = read_lines(path)
+    assert good
+    assert "cannot be read any further" in last.fault
+
+
+def test_a_gzip_file_without_any_good_line_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a":1}\n' * 1000)[:12])
     with pytest.raises(ThresherError, match="cannot be read"):
         list(read_lines(path))

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from ..errors import ThresherError
-from .lines import ZSTD, open_bytes, unreadable
+from .lines import open_bytes, unreadable
+from .packed import beginning
 from .registry import Format, formats, holds_several, recognise
 from .sample import Sample, contained
 
@@ -25,7 +26,7 @@ class Detected(msgspec.Struct, frozen=True):
 def detect(path: Path) -> Detected:
     """Tell the format of a file, or of a folder that is a session.
 
-    A missing or unreadable file, any other folder, an empty file and a zstd file are ThresherError.
+    A missing or unreadable file, any other folder and an empty file are ThresherError.
     """
     file, inner = contained(path)
     sample = Sample(file, folder=True) if file.is_dir() else Sample(file, _head(file))
@@ -55,7 +56,7 @@ def require_known(path: Path) -> Format:
 def _head(path: Path) -> bytes:
     try:
         with open_bytes(path) as file:
-            head = file.read(HEAD)
+            head = beginning(file, HEAD)
     except FileNotFoundError as error:
         raise ThresherError(
             "No such file", f"{path} does not exist; run thresher sessions for what there is."
@@ -65,12 +66,6 @@ def _head(path: Path) -> bytes:
     if not head.strip(b"\x00 \t\r\n"):
         raise ThresherError(
             "Empty file", f"{path} holds no session: it is empty, or nothing but blanks."
-        )
-    if head.startswith(ZSTD):
-        raise ThresherError(
-            "Compressed session",
-            f"{path} is packed with zstd, which is not read yet; "
-            "unpack it (zstd -d FILE) and open the result.",
         )
     return head
 

@@ -108,6 +108,7 @@ class Fold:
             policy=POLICY,
             version=document.version,
             title=" ".join((said.text if said else "").split())[:TITLE],
+            system_recorded=False,
         )
         self._out.emit(0, started)
         for name in document.others:

@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ..events import ErrorRaised, Note, Purpose, Record
+from ..events import Purpose, Record
 from .base import RebuiltRequest, WireItem
-from .follow import Appended, FileEvent, Tail
 from .following import follow_tail
-from .lines import LineReader, is_packed
+from .line_tail import LineTail, one_by_one
 from .otlp_events import AGENT, APPLIED, COMPACT, Spans
 from .otlp_read import Signal, export_lines, recognised, signals, whole_document
 from .sample import Sample
@@ -100,38 +99,13 @@ _COMPACTED = "a compaction ran inside this request: these are the messages befor
 SOURCE = OtlpSource
 
 
-class OtlpTail:
+class OtlpTail(LineTail):
     """An export that may still grow; one that is a single document is read once."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._spans = Spans(path.name)
-        self._whole = is_packed(path) or whole_document(path) is not None
-        self._done = False
-        self._tail = Tail(path)
-        self._reader = LineReader()
-
-    def more(self) -> Iterator[Record]:
-        """The records since the last call."""
-        if self._whole:
-            if not self._done:
-                self._done = True
-                yield from OtlpSource(self.path).read()
-            return
-        quiet = True
-        while not self._tail.ended and (change := self._tail.look()) is not None:
-            quiet = False
-            match change:
-                case Appended(data=data):
-                    for line in self._reader.feed(data):
-                        yield from self._spans.feed(line)
-                case FileEvent(text=text, at=at, lost=lost):
-                    event = ErrorRaised(kind="file", message=text) if lost else None
-                    yield Record(self._reader.number, at, event or Note(kind="file", text=text))
-        if quiet or not self._done:
-            self._done = True
-            for line in self._reader.whole():
-                yield from self._spans.feed(line)
+        document = whole_document(path) is not None
+        whole = OtlpSource(path).read if document else None
+        super().__init__(path, one_by_one(Spans(path.name).feed), whole=whole)
 
 
 def _messages(signal: Signal) -> list[WireItem] | None:

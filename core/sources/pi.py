@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from ..events import ErrorRaised, Note, Purpose, Record
+from ..events import Purpose, Record
 from .base import RebuiltRequest, WireItem
 from .codex_items import text_of
-from .follow import Appended, FileEvent, Tail
 from .following import follow_tail
-from .lines import LineReader, is_packed, read_lines
+from .line_tail import LineTail, one_by_one
+from .lines import read_lines
 from .pi_events import AGENT, Translator
 from .pi_items import is_failed
 from .pi_requests import CHAT, Asked, branch_request, chat_messages, summary_requests
@@ -84,40 +84,12 @@ class PiSource:
 SOURCE = PiSource
 
 
-class PiTail:
+class PiTail(LineTail):
     """A session file that may still grow."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._translator = Translator()
-        self._packed = is_packed(path)
-        self._tail = Tail(path)
-        self._reader = LineReader()
-        self._asked = False
-
-    def more(self) -> Iterator[Record]:
-        """The records since the last call."""
-        if self._packed:
-            if not self._asked:
-                self._asked = True
-                yield from PiSource(self.path).read()
-            return
-        quiet = True
-        while not self._tail.ended and (change := self._tail.look()) is not None:
-            quiet = False
-            match change:
-                case Appended(data=data):
-                    for line in self._reader.feed(data):
-                        yield from self._translator.feed(line)
-                case FileEvent(text=text, at=at, lost=lost):
-                    yield from self._translator.flush()
-                    event = ErrorRaised(kind="file", message=text) if lost else None
-                    yield Record(self._reader.number, at, event or Note(kind="file", text=text))
-        if quiet or not self._asked:
-            self._asked = True
-            for line in self._reader.whole():
-                yield from self._translator.feed(line)
-            yield from self._translator.flush()
+        translator = Translator()
+        super().__init__(path, one_by_one(translator.feed), translator.flush)
 
 
 def _fits(value: dict[str, object]) -> bool:

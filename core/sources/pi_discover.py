@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -16,16 +17,14 @@ from typing import Final
 import msgspec
 
 from .codex_items import dict_of, text_of
-from .found import Finder, FoundSession, count_matches, newest_first, reason_of
-from .lines import Line, LineReader, open_bytes
+from .found import Finder, FoundSession, newest_first
+from .glance import glance, told_by
+from .lines import Line
 from .pi_events import AGENT, TITLE
 from .pi_items import items_of
 
-HEAD: Final = 1 << 18
-"""Bytes read for project, model and title."""
 HEAD_LINES: Final = 40
-SEARCH_LIMIT: Final = 64 << 20
-"""Larger files are not searched for compactions: their number is then unknown."""
+"""Lines read for project, model and title."""
 
 _COMPACTION: Final = re.compile(rb'"type"\s*:\s*"compaction"')
 
@@ -55,17 +54,7 @@ def look_at(path: Path) -> FoundSession:
     found = FoundSession(
         path=path, agent=AGENT, id=id_of(path), modified=stat.st_mtime, size=stat.st_size
     )
-    try:
-        with open_bytes(path) as file:
-            found = _described(found, file.read(HEAD))
-            file.seek(0)
-            if stat.st_size <= SEARCH_LIMIT:
-                found = msgspec.structs.replace(found, compactions=count_matches(file, _COMPACTION))
-    except FileNotFoundError:
-        raise
-    except (OSError, EOFError) as error:
-        return msgspec.structs.replace(found, problem=f"cannot be read: {reason_of(error)}")
-    return found
+    return glance(found, _described, _COMPACTION)
 
 
 def id_of(path: Path) -> str:
@@ -73,15 +62,8 @@ def id_of(path: Path) -> str:
     return path.stem.rpartition("_")[2]
 
 
-def _described(found: FoundSession, head: bytes) -> FoundSession:
-    reader = LineReader()
-    for line in islice(reader.feed(head), HEAD_LINES):
-        found = _with(found, line)
-        if found.title and found.model:
-            break
-    if not found.version and not found.title:
-        return msgspec.structs.replace(found, problem="its beginning is not that of a session")
-    return found
+def _described(found: FoundSession, lines: Iterator[Line]) -> FoundSession:
+    return told_by(found, islice(lines, HEAD_LINES), _with)
 
 
 def _with(found: FoundSession, line: Line) -> FoundSession:

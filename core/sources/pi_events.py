@@ -10,7 +10,6 @@ from .. import events as e
 from ..compaction.policy import Trigger
 from ..items import Item, Message, Role
 from ..tokens import Basis, Scope, Tokens, Usage
-from .codex_events import _seconds
 from .codex_items import dict_of, int_of, json_of, text_of
 from .lines import Line
 from .opencode_v1 import Piece
@@ -19,6 +18,7 @@ from .pi_items import is_failed, is_sent, items_of
 from .pi_overflow import overflow_of
 from .pi_tree import KNOWN, PiEntry, PiTree, WireMessage
 from .shown import Edit, Shown
+from .times import seconds_of
 
 AGENT: Final = "pi"
 POLICY: Final = "pi"
@@ -60,10 +60,12 @@ class Translator:
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
         if line.value is not None:
-            self._out.at = _seconds(line.value.get("timestamp")) or self._out.at
+            self._out.at = seconds_of(line.value.get("timestamp")) or self._out.at
         if self._first is None:
             self._first = self._out.emit(
-                line.number, e.SessionStarted(session_id="", agent=AGENT), hold=True
+                line.number,
+                e.SessionStarted(session_id="", agent=AGENT, system_recorded=False),
+                hold=True,
             )
         if line.fault:
             self._bad(line)
@@ -262,17 +264,8 @@ class Translator:
         change = edit.change
         came = f", {len(change.inserted)} came back" if change.inserted else ""
         self._reported = None
-        event = e.HistoryRolledBack(
-            turns=_turns_in(edit),
-            segments=edit.segments,
-            items_before=edit.before,
-            items_after=len(change.after),
-            removed=len(change.removed),
-            removed_ids=edit.removed_ids,
-            inserted=len(change.inserted),
-            undone=undone,
-            reason=f"another branch: went {place}, {len(change.removed)} items left{came}",
-        )
+        why = f"another branch: went {place}, {len(change.removed)} items left{came}"
+        event = edit.taken_back(turns=_turns_in(edit), undone=undone, reason=why)
         self._out.emit(edit.n, event)
 
     def _compacted(self, entry: PiEntry) -> None:

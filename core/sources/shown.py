@@ -44,6 +44,22 @@ class Edit(NamedTuple):
         """Both views are the same."""
         return not (self.change.removed or self.change.replaced or self.change.inserted)
 
+    def taken_back(
+        self, *, turns: int = 0, undone: tuple[int, ...] = (), reason: str = ""
+    ) -> e.HistoryRolledBack:
+        """The edit as an event, where it is no compaction."""
+        return e.HistoryRolledBack(
+            turns=turns,
+            segments=self.segments,
+            items_before=self.before,
+            items_after=len(self.change.after),
+            removed=len(self.change.removed),
+            removed_ids=self.removed_ids,
+            inserted=len(self.change.inserted),
+            undone=undone,
+            reason=reason,
+        )
+
 
 class Shown:
     """The entries in their order. Ids are (change, part), and no id is given twice."""

@@ -77,8 +77,9 @@ def verify(
     agent cannot hold; what is equal only then is graded as structure.
 
     Both are in order, and either may have requests that the other has not. A logged request is
-    compared with the equal one behind the last match, else with the most similar one of those that
-    lie between its neighbours' matches.
+    compared with the equal one behind the last match; else with an equal one anywhere (requests of
+    parallel subagents mix, and a refused one is sent again); else with the most similar one of
+    those that lie between its neighbours' matches.
     """
     form = plain or list
     mine = [(each, form(without_system(each.input))) for each in rebuilt]
@@ -86,8 +87,22 @@ def verify(
     anchors = _anchors([items for _, items in mine], [items for _, items in theirs])
     compared: list[Compared] = []
     used: set[int] = set()
+    places = _places([items for _, items in mine])
+    endless = _places([items if request.missing else [] for request, items in mine])
+    endless.pop(_key([]), None)
+    taken = set(anchors.values())
     for row, (logged, items) in enumerate(theirs):
         at = anchors.get(row)
+        if at is None:
+            # Of some the last item is not in the session: they are equal without it.
+            equal = places.get(_key(items)) or endless.get(_key(items[:-1]), [])
+            at = next((each for each in equal if each not in taken), equal[-1] if equal else None)
+            taken |= {at} if at is not None else set()
+        if at is None and (tried := _trimmed(mine, items)) is not None:
+            at, residue = tried
+            used.add(at)
+            compared.append(_compared(logged, Grade.DIFFERS, mine[at][0].position, residue))
+            continue
         if at is None:
             low = max((anchors[each] + 1 for each in anchors if each < row), default=0)
             high = min((anchors[each] for each in anchors if each > row), default=len(mine))
@@ -117,9 +132,33 @@ def verify(
         exact=counts[Grade.EXACT],
         structure=counts[Grade.STRUCTURE],
         differs=counts[Grade.DIFFERS],
-        unlogged=len(mine) - len(used),
+        # Of one that is only inferred it is not sure that it was sent at all.
+        unlogged=sum(
+            at not in used and each.evidence != "inferred" for at, (each, _) in enumerate(mine)
+        ),
         requests=tuple(compared),
     )
+
+
+def _trimmed(
+    mine: Sequence[tuple[RebuiltRequest, list[WireItem]]], items: list[WireItem]
+) -> tuple[int, tuple[Residue, ...]] | None:
+    """A logged request as one of several tries of a rebuilt one: it lacks some of the oldest items,
+    and nothing else. The place of the rebuilt request, and what is to be said."""
+    for at, (request, whole) in enumerate(mine):
+        tail = len(items) - 1 if request.missing else len(items)
+        if request.attempts < 2 or not request.left_out or not 0 < tail < len(whole):
+            continue
+        if items[tail - 1] != whole[-1]:
+            continue
+        left = iter(whole)
+        if all(any(item == each for each in left) for item in items[:tail]):
+            gone = len(whole) - tail
+            what = (
+                f"a trimmed retry, which is not recorded: the oldest {gone:,} items were left out"
+            )
+            return at, (Residue(-1, what),)
+    return None
 
 
 def compare(
@@ -151,12 +190,14 @@ def compare(
 
 
 def _begins(rebuilt: Sequence[WireItem], sent: Sequence[WireItem]) -> bool:
-    """Only blocks at the end of the last message are not rebuilt."""
+    """Only blocks or words at the end of the last message are not rebuilt."""
     if not rebuilt or len(rebuilt) != len(sent) or list(rebuilt[:-1]) != list(sent[:-1]):
         return False
     if rebuilt[-1].get("role") != sent[-1].get("role"):
         return False
     mine, theirs = rebuilt[-1].get("content"), sent[-1].get("content")
+    if isinstance(mine, str) and isinstance(theirs, str):
+        return bool(mine) and theirs.startswith(mine)
     if not isinstance(mine, list) or not isinstance(theirs, list):
         return False
     return theirs[: len(mine)] == mine
@@ -177,9 +218,7 @@ def _compared(
 
 def _anchors(mine: list[list[WireItem]], theirs: list[list[WireItem]]) -> dict[int, int]:
     """Equal requests in the order of both: the row of each to the place of the rebuilt one."""
-    places: dict[bytes, list[int]] = {}
-    for at, items in enumerate(mine):
-        places.setdefault(_key(items), []).append(at)
+    places = _places(mine)
     found: dict[int, int] = {}
     last = -1
     for row, items in enumerate(theirs):
@@ -187,6 +226,14 @@ def _anchors(mine: list[list[WireItem]], theirs: list[list[WireItem]]) -> dict[i
         if equal is not None:
             found[row] = last = equal
     return found
+
+
+def _places(mine: list[list[WireItem]]) -> dict[bytes, list[int]]:
+    """Where each of the rebuilt requests is."""
+    places: dict[bytes, list[int]] = {}
+    for at, items in enumerate(mine):
+        places.setdefault(_key(items), []).append(at)
+    return places
 
 
 def _key(items: list[WireItem]) -> bytes:

@@ -42,7 +42,7 @@ def test_a_first_line_without_newline_is_enough(tmp_path: Path) -> None:
     [
         (b"", "Empty file", "empty"),
         (b"\x00" * 4096, "Empty file", "empty"),
-        (b"\x28\xb5\x2f\xfd\x00\x00", "Compressed session", "zstd -d"),
+        (b"\x28\xb5\x2f\xfd\x00\x00", "Unreadable file", "cannot be read"),
         (b"hello\nworld\n", "Unknown format", "no JSON object"),
         (b'{"role":"user"}\n', "Unknown format", "none of a format"),
         (b"\x89PNG\r\n\x1a\n", "Unknown format", "no JSON object"),

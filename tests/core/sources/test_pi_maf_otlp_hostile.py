@@ -16,7 +16,7 @@ from thresher.core.sources.otlp import OtlpSource
 from thresher.core.sources.pi import PiSource
 from thresher.core.sources.report import state_at
 
-from .mutations import Recording, mutated, mutated_value
+from .mutations import mutated, mutated_value, recording, sound
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -55,16 +55,12 @@ def damaged_sessions(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         at = draw(st.integers(0, len(data)))
         data = data[:at] + draw(st.binary(max_size=4)) + data[at + draw(st.integers(0, 200)) :]
-    return Recording(data)
+    return recording(data)
 
 
 def survives(source: Source) -> list[e.Record]:
     records = list(source.read())
-    assert not [problem for problem in state_at(records).problems if problem.kind == "record"]
-    numbers = [record.n for record in records]
-    assert numbers == sorted(numbers)
-    for record in records:
-        assert e.decode(e.encode(record)).event == record.event
+    sound(records)
     for request in source.requests():
         encode_request(request)
     source.context_raw()

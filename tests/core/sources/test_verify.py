@@ -104,7 +104,7 @@ texts = st.sampled_from(["a", "b", "<<left out>>", ""])
     st.lists(st.lists(texts, max_size=3), max_size=5),
     st.lists(st.lists(texts, max_size=3), max_size=5),
 )
-def test_every_logged_request_gets_one_grade_and_places_go_forward(
+def test_every_logged_request_gets_one_grade_and_the_exact_ones_are_equal(
     mine: list[list[str]], theirs: list[list[str]]
 ) -> None:
     verdict = verify(
@@ -112,6 +112,48 @@ def test_every_logged_request_gets_one_grade_and_places_go_forward(
         [logged(n, *map(user, each)) for n, each in enumerate(theirs)],
     )
     assert verdict.exact + verdict.structure + verdict.differs == len(theirs) == verdict.logged
-    exact = [each.position for each in verdict.requests if each.grade is Grade.EXACT]
-    assert exact == sorted(exact)
+    for each in verdict.requests:
+        equal = each.position is not None and mine[each.position] == theirs[each.row]
+        assert (each.grade is Grade.EXACT) == (theirs[each.row] in mine) == equal
     assert msgspec.json.encode(verdict)
+
+
+def test_a_request_that_was_refused_and_sent_again_is_the_same_one() -> None:
+    log = [logged(0, user("a"), status=529), logged(1, user("a"))]
+    verdict = verify([rebuilt(3, user("a"))], log)
+    assert [each.position for each in verdict.requests] == [3, 3]
+    assert (verdict.grade, verdict.unlogged) == (Grade.EXACT, 0)
+
+
+def test_requests_of_parallel_subagents_may_stand_in_another_order() -> None:
+    mine = [rebuilt(n, user(text)) for n, text in enumerate("abcd")]
+    verdict = verify(mine, [logged(n, user(text)) for n, text in enumerate("acbd")])
+    assert [each.position for each in verdict.requests] == [0, 2, 1, 3]
+    assert verdict.exact == 4
+
+
+def test_a_retry_without_the_oldest_messages_is_named_as_one() -> None:
+    whole = [user("a"), user("b"), user("c")]
+    mine = msgspec.structs.replace(
+        rebuilt(1, *whole, missing="the prompt"), attempts=3, left_out="what later tries left out"
+    )
+    log = [logged(0, *whole, user("sum up")), logged(1, *whole[1:], user("sum up"))]
+    verdict = verify([mine], log)
+    assert [each.grade for each in verdict.requests] == [Grade.STRUCTURE, Grade.DIFFERS]
+    (residue,) = verdict.requests[1].residue
+    assert "a trimmed retry, which is not recorded: the oldest 1 items" in residue.what
+
+
+def test_what_lacks_the_newest_message_is_no_trimmed_retry() -> None:
+    whole = [user("a"), user("b"), user("c")]
+    mine = msgspec.structs.replace(rebuilt(1, *whole), attempts=3, left_out="something")
+    (found,) = verify([mine], [logged(0, *whole[:2])]).requests
+    assert not any("trimmed" in residue.what for residue in found.residue)
+
+
+def test_a_request_is_found_by_all_but_its_missing_end_among_others_like_it() -> None:
+    history = [user("a"), user("b")]
+    mine = [rebuilt(1, *history, missing="the prompt"), rebuilt(2, *history, user("next"))]
+    verdict = verify(mine, [logged(0, *history, user("sum up")), logged(1, *history, user("next"))])
+    assert [each.position for each in verdict.requests] == [1, 2]
+    assert [each.grade for each in verdict.requests] == [Grade.STRUCTURE, Grade.EXACT]

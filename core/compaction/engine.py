@@ -122,7 +122,7 @@ class Engine:
             trigger = _TRIGGERS.get(moment, trigger)
         asked = moment in self.policy.moments or moment in self.settings.also_at
         if not asked and trigger is not Trigger.MANUAL:
-            return Verdict(reason=f"{self.policy.name} is not asked at {moment}")
+            return Verdict(reason=f"{self.policy.name} is not asked {moment.words}")
         if blocked := self._effects.breaker.blocks(self.recorder.state, trigger):
             return Verdict(reason=blocked)
         situation = self._situation(

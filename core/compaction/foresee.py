@@ -6,7 +6,7 @@ are given again; what is not answered yet gets a placeholder, and nothing is sen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -45,9 +45,16 @@ class Foreseen(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def foresee(policy: Policy, situation: Situation, answers: Sequence[Answer] = ()) -> Foreseen:
-    """Run a plan to its next edit. `answers` are those it was given so far, in order. Never raises:
-    a policy that fails is told as the reason why there is no edit."""
+def foresee(
+    policy: Policy,
+    situation: Situation,
+    answers: Sequence[Answer] = (),
+    *,
+    write: Callable[[Summarise], Summary] = lambda ask: Summary(PLACEHOLDER, ""),
+) -> Foreseen:
+    """Run a plan to its next edit. `answers` are those it was given so far, in order; `write` gives
+    what stands for a summary. Never raises: a policy that fails is told as the reason why there is
+    no edit."""
     ask: Summarise | CompactRemotely | None = None
     reason = f"{policy.name} has nothing to do here"
     plan = policy.plan(situation)
@@ -63,7 +70,7 @@ def foresee(policy: Policy, situation: Situation, answers: Sequence[Answer] = ()
                     ask = ask or step
                 case _:
                     pass
-            step = plan.send(_stand_in(step, situation))
+            step = plan.send(_stand_in(step, situation, write))
     except StopIteration:
         pass
     except Exception as fault:
@@ -84,10 +91,10 @@ def rerun(plan: Plan, answers: Sequence[Answer]) -> Step:
     return step
 
 
-def _stand_in(step: Step, situation: Situation) -> Answer:
+def _stand_in(step: Step, situation: Situation, write: Callable[[Summarise], Summary]) -> Answer:
     match step:
         case Summarise():
-            return Summary(PLACEHOLDER, "")
+            return write(step)
         case CompactRemotely():
             return Summary("", "", encrypted=PLACEHOLDER)
         case Persist(name=name):

@@ -18,8 +18,8 @@ class Proposal(msgspec.Struct, frozen=True):
     ids of new entries in `change` are provisional.
 
     `raw` is the edit as the policy gave it, before the pins were held (`saved` says what they
-    held). `enforced` says that an edit with faults is refused. `line` and `ordinal` are those
-    that it would get.
+    held); `pinned_out` says that they leave it nothing to free. `enforced` says that an edit with
+    faults is refused. `line` and `ordinal` are those that it would get.
     """
 
     pass_id: str
@@ -34,6 +34,7 @@ class Proposal(msgspec.Struct, frozen=True):
     faults: tuple[str, ...] = ()
     raw: Edit | None = None
     saved: str = ""
+    pinned_out: str = ""
     situation: Situation | None = None
     dialect: Dialect = Dialect.CHAT
     enforced: bool = True

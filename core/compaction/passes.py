@@ -13,15 +13,14 @@ from ..events import ItemAppended, Outcome
 from ..items import FunctionCallOutput
 from .asks import Asks, Question, is_paid
 from .breaker import Breaker
-from .checking import Looked, look
-from .foresee import foresee, rerun
-from .gate import Again, Amend, Gate, HoldsAsks, Pending, Proposal, Refuse, Write
+from .checking import Looked
+from .foresee import rerun
+from .gate import Again, Amend, Gate, HoldsAsks, Refuse, Write
 from .guards import FaultKind
 from .policy import (
     Answer,
     Append,
     Applied,
-    CompactRemotely,
     Edit,
     Failure,
     FailureKind,
@@ -35,10 +34,10 @@ from .policy import (
     SkipKind,
     Start,
     Step,
-    Summarise,
     Summary,
 )
 from .progress import Progress
+from .prospect import Prospect
 from .recorder import Recorder
 from .settings import EngineSettings, Guard, Verdict
 from .telling import Checked, Telling
@@ -145,6 +144,18 @@ class Pass:
             case _:
                 return await self._ask(step)
 
+    @property
+    def _prospect(self) -> Prospect:
+        """The view from here."""
+        return Prospect(
+            self.policy,
+            self.situation,
+            self._context,
+            self._recorder,
+            self.effects.settings,
+            self._tell,
+        )
+
     # -- asks and skips ------------------------------------------------------------------------
 
     def _append(self, append: Append) -> Answer:
@@ -161,12 +172,16 @@ class Pass:
         if is_paid(ask):
             if refusal := self._closed_by_progress():
                 return refusal
-            self._tell.announce()
             gate = self.effects.gate
-            if isinstance(gate, HoldsAsks) and gate.holds(
+            held = isinstance(gate, HoldsAsks) and gate.holds(
                 self._tell.pass_id, self.policy.name, self._tell.stage
-            ):
-                match await gate.before_ask(self._pending(ask)):
+            )
+            # At a stop the user sees why, and may unpin.
+            if not held and (refusal := self._closed_by_pins()):
+                return refusal
+            self._tell.announce()
+            if held and isinstance(gate, HoldsAsks):
+                match await gate.before_ask(self._prospect.pending(ask, self._answers)):
                     case Refuse(reason=reason):
                         self._tell.failed(Outcome.ABORTED, reason, "refused")
                         return Failure(FailureKind.REFUSED, reason)
@@ -180,27 +195,6 @@ class Pass:
         self._failure = answer if isinstance(answer, Failure) else None
         self._paid = self._paid or (is_paid(ask) and self._failure is None)
         return answer
-
-    def _pending(self, ask: Summarise | CompactRemotely) -> Pending:
-        seen = foresee(self.policy, self.situation, self._answers)
-        sketch, unseen = None, seen.reason
-        if seen.edit is not None:
-            try:
-                looked = self._look(seen.edit)
-            except ValueError as fault:
-                unseen = f"the edit would not fit the context: {fault}"
-            else:
-                sketch = self._proposal(seen.edit, looked)
-        return Pending(
-            pass_id=self._tell.pass_id,
-            policy=self.policy.name,
-            stage=self._tell.stage,
-            reason=self._tell.reason,
-            situation=self.situation,
-            ask=ask,
-            sketch=sketch,
-            unseen=unseen,
-        )
 
     async def _again(self, again: Again) -> Answer:
         """Make the plan anew; what it answers is answered here, so that the run goes on with it."""
@@ -229,6 +223,16 @@ class Pass:
             return None
         self._tell.skipped(Outcome.NO_OP, closed)
         return Failure(FailureKind.REFUSED, closed)
+
+    def _closed_by_pins(self) -> Failure | None:
+        """A summary is not paid for when the pins leave its edit nothing to free."""
+        if self.effects.settings.guard is Guard.REPORT:
+            return None
+        words = self._prospect.pinned_out(self._answers)
+        if not words:
+            return None
+        self._tell.skipped(Outcome.GREW, words)
+        return Failure(FailureKind.REFUSED, words)
 
     def _skip(self, skip: Skip) -> None:
         tell = self._tell
@@ -309,47 +313,19 @@ class Pass:
 
     def _check(self, edit: Edit, marks: tuple[str, ...] = ()) -> Checked | Refused:
         try:
-            looked = self._look(edit)
+            looked = self._prospect.look(edit)
         except ValueError as error:
             return self._misfit(f"the edit does not fit the context: {error}")
         if looked.faults and self.effects.settings.guard is Guard.ENFORCE:
             return self._guarded(looked)
         if self._repeat_mark:
             marks = (*marks, self._repeat_mark)
-        words = tuple(fault.words for fault in looked.faults)
-        return Checked(
-            edit=looked.edit,
-            line=self._line,
-            change=looked.change,
-            before=looked.before,
-            after=looked.after,
-            faults=words,
-            marks=marks,
-            raw=edit,
-            saved=looked.saved,
-        )
-
-    @property
-    def _line(self) -> int:
-        # One line further: the proposal itself comes first.
-        return self._recorder.next_line + 1
-
-    def _look(self, edit: Edit) -> Looked:
-        state = self._recorder.state
-        return look(
-            self._context,
-            edit,
-            pins=state.pins,
-            dialect=self.effects.settings.dialect,
-            measure=self.situation.measure,
-            line=self._line,
-            ordinal=state.compactions + 1,
-        )
+        return self._prospect.checked(edit, looked, marks)
 
     def _guarded(self, looked: Looked) -> Refused:
         before, after = looked.before, looked.after
         words = "; ".join(fault.words for fault in looked.faults)
-        if looked.saved:
+        if looked.saved and not looked.pinned_out:
             words = f"{words} ({looked.saved})"
         kinds = {fault.kind for fault in looked.faults}
         if self._paid:
@@ -370,7 +346,7 @@ class Pass:
         """What the gate makes of it: the edit to commit, or an answer for the plan."""
         looked = Looked(checked.edit, checked.change, checked.before, checked.after, (), "")
         proposal = msgspec.structs.replace(
-            self._proposal(checked.raw or checked.edit, looked),
+            self._prospect.proposal(checked.raw or checked.edit, looked),
             faults=checked.faults,
             saved=checked.saved,
         )
@@ -403,27 +379,6 @@ class Pass:
                 break
         step = self._to(answers)
         return None if step is None else await self._answer(step)
-
-    def _proposal(self, raw: Edit, looked: Looked) -> Proposal:
-        return Proposal(
-            pass_id=self._tell.pass_id,
-            policy=self.policy.name,
-            moment=self.situation.moment,
-            trigger=self.situation.told_trigger,
-            context=self._context,
-            edit=looked.edit,
-            change=looked.change,
-            before=looked.before,
-            after=looked.after,
-            faults=tuple(fault.words for fault in looked.faults),
-            raw=raw,
-            saved=looked.saved,
-            situation=self.situation,
-            dialect=self.effects.settings.dialect,
-            enforced=self.effects.settings.guard is Guard.ENFORCE,
-            line=self._line,
-            ordinal=self._recorder.state.compactions + 1,
-        )
 
     def _commit(self, checked: Checked) -> Applied:
         recorder, edit = self._recorder, checked.edit

@@ -7,7 +7,7 @@ block of entries goes into a gap between two entries; no gap may cut a group in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 from ..items import FunctionCall, FunctionCallOutput, Item, Reasoning
 from ..validate import Dialect, groups, safe_cuts, validate
@@ -63,6 +63,10 @@ def old_gap(
         later = min((old for old in seats if old > place), default=None)
         return size if later is None else seats[later]
     gap = seats[earlier] + 1
+    # Parallel calls that came back one by one have changed places among themselves.
+    others = {seat for old, seat in seats.items() if old < place}
+    while gap in others:
+        gap += 1
     if earlier < head:
         while gap in written:
             gap += 1
@@ -70,12 +74,17 @@ def old_gap(
 
 
 def legal_gap(
-    items: Sequence[Item], block: Sequence[Item], wanted: int, dialect: Dialect
+    items: Sequence[Item],
+    block: Sequence[Item],
+    wanted: int,
+    dialect: Dialect,
+    among: Container[int] | None = None,
 ) -> int | None:
-    """The gap nearest to the wanted one where the block breaks no rule that is kept without it;
-    None where there is no such gap."""
+    """The gap nearest to the wanted one (`among` these, if given) where the block breaks no rule
+    that is kept without it; None where there is no such gap."""
     known = faults(items, dialect)
-    cuts = sorted(safe_cuts(items), key=lambda cut: (abs(cut - wanted), -cut))
+    cuts = [cut for cut in safe_cuts(items) if among is None or cut in among]
+    cuts.sort(key=lambda cut: (abs(cut - wanted), -cut))
     for cut in cuts[:_MOST_TRIES]:
         if faults([*items[:cut], *block, *items[cut:]], dialect) <= known:
             return cut
@@ -85,3 +94,14 @@ def legal_gap(
 def faults(items: Sequence[Item], dialect: Dialect) -> Counter[tuple[str, str]]:
     """What is wrong with an order, by kind and call, and how often."""
     return Counter((fault.kind.value, fault.call_id) for fault in validate(items, dialect))
+
+
+def new_fault(items: Sequence[Item], dialect: Dialect, allowed: Counter[tuple[str, str]]) -> str:
+    """The first fault of an order that is not among the allowed ones, in words; empty for none."""
+    left = allowed.copy()
+    for fault in validate(items, dialect):
+        key = (fault.kind.value, fault.call_id)
+        if not left[key]:
+            return fault.words
+        left[key] -= 1
+    return ""

@@ -36,6 +36,23 @@ class Moment(StrEnum):
     MANUAL = "manual"
     MODEL_CHANGE = "model_change"
 
+    @property
+    def words(self) -> str:
+        """How a sentence says it: "the policy is asked after a round"."""
+        return _MOMENT_WORDS[self]
+
+
+_MOMENT_WORDS = {
+    Moment.TURN_START: "at the start of a turn",
+    Moment.BEFORE_REQUEST: "before a request",
+    Moment.TOOL_OUTPUT: "when a tool output comes in",
+    Moment.AFTER_ROUND: "after a round",
+    Moment.TURN_END: "at the end of a turn",
+    Moment.OVERFLOW: "on an overflow",
+    Moment.MANUAL: "by hand",
+    Moment.MODEL_CHANGE: "when the model changes",
+}
+
 
 class Trigger(StrEnum):
     """Who or what set a compaction off."""

@@ -5,22 +5,24 @@ name the entries that return; they keep the ids they always had. Both functions 
 
 Undone is the newest compaction that still holds. The context is then what it was before it, and
 behind it what has come since. A restored entry goes to its old place, or as near to it as a
-provider's rules allow, and a call and its outputs come back together; where a rewritten form of
-it is in the context, it takes that one's place.
+provider's rules allow, and a call and its outputs come back together; where turns must alternate it
+brings its whole exchange, if it cannot come alone. Where a rewritten form of it is in the context,
+it takes that one's place. What a provider would refuse is not done, and the reason says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
 
 from .. import events as e
-from ..compaction.placing import faults, legal_gap, old_gap, units
+from ..compaction.placing import faults, legal_gap, new_fault, old_gap, units
 from ..context import Context, EntryId, Restored, Segment
 from ..errors import ThresherError
-from ..items import Kind
+from ..items import Item, Kind
 from ..state import SessionState
 from ..tokens import Scope, Tokens
 from ..validate import Dialect, groups
@@ -63,8 +65,9 @@ class Preview(msgspec.Struct, frozen=True):
         )
 
 
-def preview_undo(state: SessionState) -> Preview:
-    """What undoing the newest compaction would do. Raises ThresherError where none can be."""
+def preview_undo(state: SessionState, dialect: Dialect = Dialect.CHAT) -> Preview:
+    """What undoing the newest compaction would do. Raises ThresherError where none can be, and
+    where what came since could not follow what was before it."""
     card = last_compaction(state)
     if card is None or card.context_before is None or card.context_after is None:
         raise ThresherError("Nothing to undo", "there is no compaction that could be taken back.")
@@ -78,6 +81,15 @@ def preview_undo(state: SessionState) -> Preview:
         for at, id in enumerate(now.ids)
         if id not in gone and card.context_before.place(id) is None
     ]
+    # Faults that both sides bring with them were there before; only the seam may not add one.
+    allowed = faults(now.items, dialect) | faults(card.context_before.items, dialect)
+    fault = new_fault(_items(state, slots), dialect, allowed)
+    if fault:
+        raise ThresherError(
+            "Not undone",
+            f"what came after compaction {card.ordinal} cannot follow what was before it "
+            f"({dialect} protocol: {fault}); restore single entries instead.",
+        )
     # What the policy in force knew then; another policy knows nothing of it.
     memory = card.memory_before if card.policy == state.policy else None
     return msgspec.structs.replace(_preview(state, slots), undone=card.ordinal, memory=memory)
@@ -101,7 +113,7 @@ def preview_restore(state: SessionState, id: EntryId, dialect: Dialect = Dialect
     if id not in state.known or fate.outside:
         raise _not_restored(id, "it was never in the context")
     slots: list[int | EntryId] = list(range(len(now)))
-    form = present_form(state, id)
+    form = present_form(state, id) or _same_of_old(state, id)
     if form is not None:
         slots[_at(now, form)] = id
         if not _legal(state, slots, dialect):
@@ -110,11 +122,27 @@ def preview_restore(state: SessionState, id: EntryId, dialect: Dialect = Dialect
     base = _last_seen_in(state, id)
     if base is None:
         raise _not_restored(id, "it is not known where it stood")
-    for places in _sets(base, _at(base, id)):
-        blocked = _with(state, base, places, dialect)
-        if blocked is not None:
-            return _preview(state, blocked)
+    blocks = _sets(base, _at(base, id))
+    if dialect is Dialect.STRICT:
+        blocks += _exchange(state, base, _at(base, id))
+    # More of it in its old place is better than less of it elsewhere: a question that stands alone
+    # at the end would be asked again. Out of its order it only comes where turns may do that.
+    nears = [_Near.OLD_PLACE, _Near.IN_ORDER]
+    for near in nears if dialect is Dialect.STRICT else [*nears, _Near.ANYWHERE]:
+        for places in blocks:
+            blocked = _with(state, base, places, dialect, near)
+            if blocked is not None:
+                return _preview(state, blocked)
     raise _not_restored(id, f"the rules of the {dialect} protocol leave no place for it")
+
+
+class _Near(Enum):
+    """How near to its old place an entry is to come back."""
+
+    OLD_PLACE = auto()
+    IN_ORDER = auto()
+    """Behind what was before it and before what was behind it."""
+    ANYWHERE = auto()
 
 
 def present_form(state: SessionState, id: EntryId) -> EntryId | None:
@@ -129,6 +157,16 @@ def present_form(state: SessionState, id: EntryId) -> EntryId | None:
         fate = state.fate(here)
         here = fate.became or fate.gave_way
     return None
+
+
+def _same_of_old(state: SessionState, id: EntryId) -> EntryId | None:
+    """The entry of the context that descends from the same line and is of the same kind: one that
+    came back while a form of it that was written later stayed away, or the other way round."""
+    lost = state.known[id]
+    if len(lost.origin) != 1:
+        return None
+    same = (e.id for e in state.context if e.origin == lost.origin and e.kind is lost.kind)
+    return next(same, None)
 
 
 def _last_seen_in(state: SessionState, id: EntryId) -> Context | None:
@@ -146,9 +184,23 @@ def _sets(base: Context, at: int) -> list[tuple[int, ...]]:
     return [pair] if pair == whole else [pair, whole]
 
 
+def _exchange(state: SessionState, base: Context, at: int) -> list[tuple[int, ...]]:
+    """What somebody said to the model and all that came of it, with the entry at `at` in it; none
+    where the entry stands before all of that, or a part of it is there."""
+    begins = [place for place, entry in enumerate(base) if entry.kind in (Kind.USER, Kind.SUMMARY)]
+    first = max((place for place in begins if place <= at), default=None)
+    if first is None:
+        return []
+    whole = range(first, min((place for place in begins if place > at), default=len(base)))
+    there = any(present_form(state, base.ids[place]) is not None for place in whole)
+    return [] if there else [tuple(whole)]
+
+
 def _with(
-    state: SessionState, base: Context, places: Sequence[int], dialect: Dialect
+    state: SessionState, base: Context, places: Sequence[int], dialect: Dialect, near: _Near
 ) -> list[int | EntryId] | None:
+    """The order with these entries of `base` in it, as near to their old place as is legal; None
+    where there is no such order."""
     now = state.context
     forms = {at: form for at, id in enumerate(base.ids) if (form := present_form(state, id))}
     missing = [at for at in places if at not in forms]
@@ -169,7 +221,14 @@ def _with(
         head += 1
     wanted = old_gap(missing[0], seats, written, head, len(now))
     block = [state.known[id].item for id in back]
-    found = legal_gap(now.items, block, wanted, dialect)
+    gaps = range(len(now) + 1)
+    if near is _Near.OLD_PLACE:
+        gaps = range(wanted, wanted + 1)
+    elif near is _Near.IN_ORDER:
+        earlier_seats = [seat for place, seat in seats.items() if place < missing[0]]
+        later_seats = [seat for place, seat in seats.items() if place > missing[-1]]
+        gaps = range(max(earlier_seats, default=-1) + 1, min(later_seats, default=len(now)) + 1)
+    found = legal_gap(now.items, block, wanted, dialect, gaps)
     if found is None:
         return None
     slots[found:found] = back
@@ -178,12 +237,15 @@ def _with(
 
 def _legal(state: SessionState, slots: Sequence[int | EntryId], dialect: Dialect) -> bool:
     """Whether a new order breaks no rule that is kept now."""
+    return faults(_items(state, slots), dialect) <= faults(state.context.items, dialect)
+
+
+def _items(state: SessionState, slots: Sequence[int | EntryId]) -> list[Item]:
     now = state.context
-    items = [
+    return [
         now.entries[slot].item if isinstance(slot, int) else state.known[slot].item
         for slot in slots
     ]
-    return faults(items, dialect) <= faults(now.items, dialect)
 
 
 def _preview(state: SessionState, slots: Sequence[int | EntryId]) -> Preview:

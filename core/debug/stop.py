@@ -28,6 +28,30 @@ class Point(StrEnum):
     OUTPUT = "output"
     OVERFLOW = "overflow"
     FAILURE = "failure"
+    PROGRAM = "program"
+    """Another program waits before its compaction, for its hook."""
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """What there is to decide where another program waits: less than with an agent of ours.
+
+    `until` (seconds since the epoch) is when its hook lets it go on by itself. `skipping` says what
+    not compacting would really come to; without `may_skip`, why that cannot be had. `told` is what
+    its model would be asked to keep, made of the user's `focus` and the entries in `asked`.
+    `cannot` names what no hook allows.
+    """
+
+    pass_id: str
+    program: str
+    trigger: str
+    until: float
+    may_skip: bool
+    skipping: str
+    may_focus: bool
+    cannot: str
+    focus: str = ""
+    asked: tuple[EntryId, ...] = ()
+    told: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -46,13 +70,19 @@ class Stop(msgspec.Struct, frozen=True):
     proposal: Proposal | None = None
     drops: tuple[EntryId, ...] = ()
     told: str = ""
+    outside: Outside | None = None
+    """Set where it is another program that waits; the proposal is then a forecast."""
+    unseen: str = ""
+    """Why there is no forecast, in words."""
 
     @property
     def pass_id(self) -> str:
         """The compaction that is held, or an empty text."""
         if self.pending is not None:
             return self.pending.pass_id
-        return self.proposal.pass_id if self.proposal is not None else ""
+        if self.proposal is not None:
+            return self.proposal.pass_id
+        return self.outside.pass_id if self.outside is not None else ""
 
     @property
     def situation(self) -> Situation | None:
@@ -63,10 +93,14 @@ class Stop(msgspec.Struct, frozen=True):
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the edit cannot be applied as it stands; empty when it can."""
-        if self.proposal is None or self.point is not Point.EDIT or not self.proposal.enforced:
+        """Why the edit cannot be applied as it stands, or its summary not be asked for, since it
+        would be in vain; empty when it can."""
+        proposal = self.proposal
+        if proposal is None or not proposal.enforced:
             return ()
-        return self.proposal.faults
+        if self.point is Point.SUMMARY:
+            return (proposal.pinned_out,) if proposal.pinned_out else ()
+        return proposal.faults if self.point is Point.EDIT else ()
 
 
 class Fate(StrEnum):
@@ -81,7 +115,8 @@ class Fate(StrEnum):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One entry of a proposal. `by` says who decided: the policy, a pin, or the user's drop.
+    """One entry of a proposal. `by` says who decided: the policy, a pin, the user's drop, or that
+    another program's model is asked to keep it.
     `stands_for` counts the entries that an inserted one speaks for."""
 
     entry: Entry
@@ -167,4 +202,5 @@ def revised(proposal: Proposal, pins: Collection[EntryId], drops: Collection[Ent
         after=looked.after,
         faults=tuple(fault.words for fault in looked.faults),
         saved=looked.saved,
+        pinned_out=looked.pinned_out,
     )

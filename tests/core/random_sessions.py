@@ -226,7 +226,8 @@ def _breaker(to: InMemory, draw: Random, text: str, number: int) -> None:
 
 def _undo(to: InMemory, draw: Random, text: str, number: int) -> None:
     if last_compaction(to.state) is not None:
-        to.emit(preview_undo(to.state).event())
+        with suppress(ThresherError):
+            to.emit(preview_undo(to.state).event())
 
 
 def _restore(to: InMemory, draw: Random, text: str, number: int) -> None:

@@ -13,6 +13,7 @@ from thresher.core.compaction.summariser import SummaryFailed
 from thresher.core.context import Replaced
 from thresher.core.debug.stop import Fate, Point, lines
 from thresher.core.errors import ThresherError
+from thresher.core.events import Outcome
 from thresher.core.items import FunctionCall, FunctionCallOutput, user
 from thresher.core.state import CardStatus, Status
 
@@ -111,9 +112,7 @@ async def test_a_pinned_entry_stays_with_its_pair_in_this_and_in_every_later_com
     assert shown.proposal is not None
     assert shown.proposal.change.after.place(output) is not None
     assert shown.told == "pinned 1 by the user"
-    assert shown.objections == ()
-    desk.debugger.go_on()
-    # The output is nearly all there is: without it nothing is left to free.
+    desk.debugger.skip()
     await desk.end()
     desk.rig.work(1, 300)
     desk.offer()
@@ -125,6 +124,42 @@ async def test_a_pinned_entry_stays_with_its_pair_in_this_and_in_every_later_com
     assert kept.item == WORK[4]
     assert WORK[3] in desk.state.context.items
     assert any("kept 1 pinned entry, and 1 of the same" in m for m in desk.state.cards[-1].marks)
+    assert desk.replays()
+
+
+async def test_a_summary_is_not_asked_for_when_the_pins_leave_nothing_to_free() -> None:
+    desk = Desk("compaction")
+    # The output is nearly all there is.
+    output = desk.id(4)
+    desk.debugger.pin([output])
+    desk.offer()
+    shown = await desk.stop()
+    (why,) = shown.objections
+    assert why.startswith("1 pinned entry keeps ")
+    assert "the context would not shrink" in why
+    assert "unpin something, or leave this compaction out" in why
+    for go in (desk.debugger.apply, desk.debugger.go_on, desk.debugger.step):
+        with pytest.raises(ThresherError, match="1 pinned entry keeps"):
+            go()
+    assert desk.writer.asks == []
+    desk.debugger.unpin([output])
+    assert desk.debugger.stop is not None
+    assert desk.debugger.stop.objections == ()
+    desk.debugger.go_on()
+    assert (await desk.end()).compacted
+    assert desk.replays()
+
+
+async def test_without_a_stop_too_such_pins_are_told_before_anything_is_paid_for() -> None:
+    desk = Desk()
+    desk.debugger.pin([desk.id(4)])
+    desk.offer()
+    verdict = await desk.end()
+    assert verdict.outcome is Outcome.GREW
+    assert verdict.reason.startswith("1 pinned entry keeps ")
+    assert desk.writer.asks == []
+    assert [card.status.value for card in desk.state.cards] == ["grew"]
+    assert desk.state.cards[-1].reason == verdict.reason
     assert desk.replays()
 
 

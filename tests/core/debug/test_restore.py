@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +10,11 @@ from hypothesis import strategies as st
 from tests.core.compaction.rig import WORK
 from tests.strategies import histories
 from thresher.core import events as e
+from thresher.core.compaction.placing import faults
 from thresher.core.compaction.policy import Moment, Trigger
 from thresher.core.compaction.recorder import MemoryRecorder
 from thresher.core.context import Context, EntryId, Inserted, Replaced, Segment
-from thresher.core.debug.restore import last_compaction, preview_restore, preview_undo
+from thresher.core.debug.restore import Preview, last_compaction, preview_restore, preview_undo
 from thresher.core.errors import ThresherError
 from thresher.core.history import History
 from thresher.core.items import (
@@ -18,10 +22,14 @@ from thresher.core.items import (
     FunctionCall,
     FunctionCallOutput,
     Item,
+    Role,
     assistant,
+    system,
     user,
 )
 from thresher.core.validate import Dialect, groups, validate
+
+CALL = (FunctionCall("c", "bash", "{}"), FunctionCallOutput("c", "out"))
 
 
 def session(items: tuple[Item, ...]) -> MemoryRecorder:
@@ -157,6 +165,21 @@ def test_a_rewritten_entry_takes_the_place_of_its_rewritten_form_and_back() -> N
     assert replays(to)
 
 
+def test_a_rewritten_form_that_went_later_takes_the_place_of_the_whole_that_came_back() -> None:
+    to = session(WORK)
+    whole = to.state.context.ids[4]
+    short = FunctionCallOutput("c1", "(cleared)")
+    compact(to, [*to.state.context.keep(range(4)), Replaced(whole.bare, short)])
+    written = to.state.context.ids[4]
+    compact(to, list(to.state.context.keep([0, 1])))
+    to.emit(preview_restore(to.state, whole).event())
+    preview = preview_restore(to.state, written)
+    assert (preview.restored, preview.removed) == ((written,), (whole,))
+    to.emit(preview.event())
+    assert [entry.item for entry in to.state.context][2:] == [WORK[3], short]
+    assert replays(to)
+
+
 def test_what_is_there_or_never_was_is_not_restored() -> None:
     to = session(WORK)
     to.emit(e.ItemAppended(item=user("aside"), in_context=False))
@@ -211,9 +234,9 @@ def played(data: st.DataObject, items: tuple[Item, ...]) -> tuple[MemoryRecorder
     return to, befores
 
 
-@given(items=histories(), data=st.data())
-def test_undo_gives_exactly_what_was_and_what_came_after(
-    items: tuple[Item, ...], data: st.DataObject
+@given(items=histories(), data=st.data(), dialect=st.sampled_from(Dialect))
+def test_undo_gives_exactly_what_was_and_what_came_after_or_says_why_not(
+    items: tuple[Item, ...], data: st.DataObject, dialect: Dialect
 ) -> None:
     to, befores = played(data, items)
     for before in reversed(befores):
@@ -224,19 +247,55 @@ def test_undo_gives_exactly_what_was_and_what_came_after(
             for record in to.history.records
             if isinstance(record.event, e.ItemAppended) and record.n > card.n
         ]
-        preview = preview_undo(to.state)
+        now = to.state.context
+        preview, refused = tried(lambda: preview_undo(to.state, dialect))
+        if preview is None:
+            # Who must alternate may not be able to go on from there; all others always can.
+            assert dialect is Dialect.STRICT
+            assert refused.startswith(f"what came after compaction {card.ordinal} cannot follow ")
+            assert f"({dialect} protocol: " in refused
+            assert to.state.context == now
+            break
         to.emit(preview.event())
         ids = to.state.context.ids
         assert ids[: len(before)] == before.ids
         assert to.state.context.entries[: len(before)] == before.entries
         assert [id.line for id in ids[len(before) :]] == since
         assert to.state.messages_tokens == preview.after
+        known = faults(before.items, dialect) | faults(now.items, dialect)
+        assert faults(to.state.context.items, dialect) <= known
     assert replays(to)
 
 
-@given(
-    items=histories(), data=st.data(), dialect=st.sampled_from([Dialect.CHAT, Dialect.RESPONSES])
-)
+def tried(work: Callable[[], Preview]) -> tuple[Preview | None, str]:
+    try:
+        return work(), ""
+    except ThresherError as error:
+        return None, error.msg
+
+
+def restored_or_refused(to: MemoryRecorder, id: EntryId, dialect: Dialect) -> bool:
+    """Restores an entry and looks at what came of it; False where that is refused."""
+    before = to.state.context
+    preview, refused = tried(lambda: preview_restore(to.state, id, dialect))
+    if preview is None:
+        assert refused == (
+            f"{id} cannot be restored: the rules of the {dialect} protocol leave no place for it."
+        )
+        assert to.state.context == before
+        return False
+    to.emit(preview.event())
+    after = to.state.context
+    assert after.place(id) is not None
+    assert faults(after.items, dialect) <= faults(before.items, dialect)
+    came = set(preview.restored)
+    left = [each for each in before.ids if each not in preview.removed]
+    assert [each for each in after.ids if each not in came] == left
+    assert to.state.messages_tokens == preview.after
+    return True
+
+
+@given(items=histories(), data=st.data(), dialect=st.sampled_from(Dialect))
 def test_a_restore_keeps_the_context_legal_and_everything_else_in_its_order(
     items: tuple[Item, ...], data: st.DataObject, dialect: Dialect
 ) -> None:
@@ -245,16 +304,67 @@ def test_a_restore_keeps_the_context_legal_and_everything_else_in_its_order(
         gone = [id for id in to.state.known if to.state.context.place(id) is None]
         if not gone:
             break
-        id = data.draw(st.sampled_from(gone))
-        before = to.state.context
-        known = {(v.kind, v.call_id) for v in validate(before.items, dialect)}
-        preview = preview_restore(to.state, id, dialect)
-        to.emit(preview.event())
-        after = to.state.context
-        assert after.place(id) is not None
-        assert {(v.kind, v.call_id) for v in validate(after.items, dialect)} <= known
-        came = set(preview.restored)
-        left = [each for each in before.ids if each not in preview.removed]
-        assert [each for each in after.ids if each not in came] == left
-        assert to.state.messages_tokens == preview.after
+        done = restored_or_refused(to, data.draw(st.sampled_from(gone)), dialect)
+        assert done or dialect is Dialect.STRICT
     assert replays(to)
+
+
+@st.composite
+def exchanges(draw: st.DrawFn, number: int) -> list[Item]:
+    """A question, rounds of calls and an answer: turns that alternate."""
+    calls: list[Item] = []
+    for round in range(draw(st.integers(0, 2))):
+        ids = [f"c{number}-{round}-{n}" for n in range(draw(st.integers(1, 2)))]
+        calls += [FunctionCall(id, "bash", "{}") for id in ids]
+        calls += [FunctionCallOutput(id, f"out of {id}") for id in draw(st.permutations(ids))]
+    return [user(f"question {number}"), *calls, assistant(f"answer {number}")]
+
+
+@given(data=st.data())
+def test_where_turns_alternate_whatever_went_comes_back_legally(data: st.DataObject) -> None:
+    count = data.draw(st.integers(2, 5))
+    turns = [data.draw(exchanges(number)) for number in range(count)]
+    to = session((system("rules"), *(item for turn in turns for item in turn)))
+    context = to.state.context
+    assert validate(context.items, Dialect.STRICT) == []
+    ends = list(accumulate((len(turn) for turn in turns), initial=1))
+    gone = data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count - 1))
+    places = [at for number in gone for at in range(ends[number], ends[number + 1])]
+    compact(to, list(context.keep(at for at in range(len(context)) if at not in places)))
+    assert validate(to.state.context.items, Dialect.STRICT) == []
+    first, *others = data.draw(st.permutations([context.ids[at] for at in places]))
+    assert restored_or_refused(to, first, Dialect.STRICT)
+    for id in others:
+        if to.state.context.place(id) is None:
+            restored_or_refused(to, id, Dialect.STRICT)
+        assert validate(to.state.context.items, Dialect.STRICT) == []
+        # All of it in the order it had, but that parallel calls may come back one by one.
+        came = [
+            entry.id for entry in to.state.context if not isinstance(entry.item, FunctionCallOutput)
+        ]
+        assert [id for id in context.ids if id in came] == came
+    assert replays(to)
+
+
+def test_where_turns_alternate_a_question_brings_its_answer_and_a_call_comes_alone() -> None:
+    to = session((system("rules"), user("a"), assistant("b"), user("c"), *CALL, assistant("d")))
+    context = to.state.context
+    compact(to, list(context.keep([0, 3, 6])))
+    alone = preview_restore(to.state, context.ids[1], Dialect.CHAT)
+    assert alone.restored == context.ids[1:2]
+    together = preview_restore(to.state, context.ids[1], Dialect.STRICT)
+    assert together.restored == context.ids[1:3]
+    assert len(preview_restore(to.state, context.ids[5], Dialect.STRICT).restored) == 2
+
+
+def test_undo_says_why_what_came_since_cannot_follow() -> None:
+    to = session((user("a"), assistant("b"), user("c")))
+    compact(to, [Inserted(CompactionSummary("short", role=Role.ASSISTANT), "1-3")])
+    to.emit(e.ItemAppended(item=user("d")))
+    with pytest.raises(ThresherError) as refused:
+        preview_undo(to.state, Dialect.STRICT)
+    assert refused.value.msg == (
+        "what came after compaction 1 cannot follow what was before it (strict "
+        "protocol: item 4 is a second turn of the user in a row); restore single entries instead."
+    )
+    assert preview_undo(to.state, Dialect.CHAT).undone == 1

@@ -83,7 +83,8 @@ class Diff:
 
     Rows are in the order of the context after; what was removed stands where it stood, before
     what was inserted there. A moved entry is one row, at its new place. `state` gives names and
-    costs; all token figures are of its basis, messages only.
+    costs; all token figures are of its basis, messages only. With `bare` they are what a policy
+    counts, as the figures of a compaction are; else estimates are corrected by the reports.
     """
 
     def __init__(
@@ -92,11 +93,14 @@ class Diff:
         after: Context,
         rewritten: Mapping[EntryId, EntryId],
         state: SessionState,
+        *,
+        bare: bool = False,
     ) -> None:
         self.before = before
         self.after = after
         self.rows: tuple[DiffRow, ...] = tuple(_rows(before, after, rewritten))
         self._state = state
+        self._cost = state.bare_cost if bare else state.cost
 
     @property
     def basis(self) -> Basis:
@@ -113,8 +117,8 @@ class Diff:
         """Tokens before and after; None where there is no entry on that side."""
         before, after = self.entries(row)
         return (
-            None if before is None else self._state.cost(before.id),
-            None if after is None else self._state.cost(after.id),
+            None if before is None else self._cost(before.id),
+            None if after is None else self._cost(after.id),
         )
 
     def item(self, row: DiffRow) -> Item:
@@ -222,7 +226,8 @@ def compaction_diff(card: Card, state: SessionState) -> Diff | None:
     """The diff of a compaction; None for one that changed nothing or does not fit its record."""
     if card.context_before is None or card.context_after is None:
         return None
-    return Diff(card.context_before, card.context_after, dict(card.replaced_ids), state)
+    replaced = dict(card.replaced_ids)
+    return Diff(card.context_before, card.context_after, replaced, state, bare=True)
 
 
 def position_diff(history: History, first: int, second: int) -> Diff:

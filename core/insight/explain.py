@@ -153,8 +153,8 @@ def why_not(
         plural = "" if state.failures == 1 else "s"
         words = f"automatic compaction was off after {state.failures} failure{plural} in a row"
     elif offered.moment not in policy.moments | also_at:
-        asked = ", ".join(moment for moment in Moment if moment in policy.moments)
-        words = f"{policy.name} is not asked at {offered.moment}, only at: {asked}"
+        asked = ", ".join(moment.words for moment in Moment if moment in policy.moments)
+        words = f"{policy.name} is not asked {offered.moment.words}, only: {asked}"
     else:
         trigger = _TRIGGERS.get(offered.moment, Trigger.AUTO)
         said = rulings(policy, _situation(state, offered.moment, trigger))
@@ -316,7 +316,7 @@ def _modelled(state: SessionState, moment: Moment) -> tuple[Policy | None, tuple
     policy = make(name)
     head = f"the rule of {state.agent} is not on record. {policy.title} by its usual constants: "
     if moment not in policy.moments:
-        return policy, (), f"{head}it is not asked at {moment}"
+        return policy, (), f"{head}it is not asked {moment.words}"
     said = rulings(policy, _situation(state, moment, _TRIGGERS.get(moment, Trigger.AUTO)))
     return policy, said, head + (" ".join(ruling.reason for ruling in said) or "nothing")
 

@@ -12,7 +12,8 @@ from ..text import safe_json
 from .export_html import html
 from .export_markdown import markdown
 from .redact import Redactor
-from .report import Report, make_report
+from .report import Report, Rewound, make_report
+from .taken import Taken, history_of, take
 
 
 class Form(StrEnum):
@@ -36,14 +37,33 @@ class Form(StrEnum):
 
 
 def export(
-    history: History, form: Form, *, only: int | None = None, redact: bool = True
+    history: History,
+    form: Form,
+    *,
+    only: int | None = None,
+    redact: bool = True,
+    position: int | None = None,
 ) -> tuple[str, Report]:
     """The report as text, and as data. The text can be sent to a terminal as it is.
 
-    `only` is the ordinal of one compaction. Raises ThresherError when there is no such one.
+    `only` is the ordinal of one compaction, `position` counts records, as `History` does. Raises
+    ThresherError when there is no such compaction there.
     """
-    report = make_report(history, only=only, redactor=Redactor() if redact else None)
+    report = report_of(take(history, position), only=only, redact=redact)
     return written(report, form), report
+
+
+def report_of(taken: Taken, *, only: int | None = None, redact: bool = True) -> Report:
+    """The report of what was taken of a session. Takes as long as it takes: call it in a thread
+    from a screen. Raises ThresherError when there is nothing to tell, or no such compaction."""
+    if not taken.records:
+        raise ThresherError("Nothing to export", "nothing has happened yet at this position.")
+    return make_report(
+        history_of(taken, only),
+        only=only,
+        redactor=Redactor() if redact else None,
+        rewound=Rewound(taken.line, taken.last) if taken.rewound else None,
+    )
 
 
 def written(report: Report, form: Form) -> str:
@@ -57,9 +77,9 @@ def written(report: Report, form: Form) -> str:
             return safe_json(jsontext.encode(report).decode()) + "\n"
 
 
-def save(text: str, path: Path, *, force: bool = False) -> None:
-    """Write a report to a file. Raises ThresherError when it exists (without `force`), or cannot
-    be written."""
+def save(text: str, path: Path, *, force: bool = False, what: str = "report") -> None:
+    """Write a report (or `what` it is) to a file. Raises ThresherError when it exists (without
+    `force`), or cannot be written."""
     try:
         with path.open("w" if force else "x", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
@@ -68,4 +88,5 @@ def save(text: str, path: Path, *, force: bool = False) -> None:
             "File exists", f"{path} is there already: give another name, or --force to replace it."
         ) from error
     except OSError as error:
-        raise storage_error("Report not written", "write the report to", path, error) from error
+        title = f"{what.capitalize()} not written"
+        raise storage_error(title, f"write the {what} to", path, error) from error

@@ -81,6 +81,7 @@ def _head(report: Report) -> Iterator[str]:
         ("began", w.when(session.started_at)),
         ("took", w.duration(max(0.0, session.last_at - session.started_at))),
         ("session", session.id),
+        ("shown", "" if report.rewound is None else w.as_it_was(report.rewound)),
     )
     yield '<dl class="meta">'
     yield from (

@@ -42,6 +42,8 @@ def _lines(report: Report) -> Iterator[str]:
         f"- {w.count(session.compactions, 'compaction')}, {w.count(session.turns, 'turn')}, "
         f"{w.count(session.rounds, 'round')}, {w.count(session.calls, 'tool call')}"
     )
+    if report.rewound is not None:
+        yield f"- {_text(w.as_it_was(report.rewound))}"
     for figure, basis in session.removed:
         yield f"- {figure.value:,} tokens removed by compactions ({basis})"
     yield f"- {_text(w.taken_out(report.redacted))}"

@@ -1,4 +1,4 @@
-"""How one text became another, word by word, in bounded time."""
+"""How one text became another: at a glance, or word by word in bounded time."""
 
 from __future__ import annotations
 
@@ -33,20 +33,46 @@ class Piece(msgspec.Struct, frozen=True):
     text: str
 
 
+class Change(msgspec.Struct, frozen=True):
+    """One change between an equal beginning and an equal end: `gone` characters gave way to `came`
+    at the place `at`. `text` is the new text from there, `lost` the old one, both without the
+    equal end."""
+
+    at: int
+    gone: int
+    came: int
+    lost: str
+    text: str
+
+
+def change(old: str, new: str) -> Change:
+    """What changed, as one change: as quick as comparing the two. Foreign text."""
+    head, tail = _ends(old, new)
+    lost, text = old[head : len(old) - tail], new[head : len(new) - tail]
+    return Change(head, len(lost), len(text), lost, text)
+
+
 def inline(old: str, new: str) -> tuple[Piece, ...]:
     """The two texts as pieces. Foreign text: clean it before it is shown."""
     if old == new:
         return (Piece(Side.BOTH, old),) if old else ()
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
-    # The ends are cut between words, else a piece would begin inside one.
-    while head and _inside(old, head):
-        head -= 1
-    while tail and (_inside(old, len(old) - tail) or _inside(new, len(new) - tail)):
-        tail -= 1
+    head, tail = _ends(old, new)
     end_old, end_new = len(old) - tail, len(new) - tail
     middle = _middle(old[head:end_old], new[head:end_new])
     return tuple(_joined([Piece(Side.BOTH, old[:head]), *middle, Piece(Side.BOTH, old[end_old:])]))
+
+
+def _ends(old: str, new: str) -> tuple[int, int]:
+    """The lengths of the equal beginning and of the equal end behind it, cut between words."""
+    if old == new:
+        return len(old), 0
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    while head and (_inside(old, head) or _inside(new, head)):
+        head -= 1
+    while tail and (_inside(old, len(old) - tail) or _inside(new, len(new) - tail)):
+        tail -= 1
+    return head, tail
 
 
 def _middle(old: str, new: str) -> list[Piece]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -128,8 +129,9 @@ class Inspection:
         `most` stand alone and the others together."""
         total = self.total.value
         found: list[Tile] = []
+        biggest = self.biggest()
         for kind in Kind:
-            rows = [row for row in self.biggest() if row.role == kind.value]
+            rows = [row for row in biggest if row.role == kind.value]
             if not rows:
                 continue
             tokens = sum(row.tokens for row in rows)
@@ -151,7 +153,7 @@ class Inspection:
         """What is there more than once, the most wasteful first."""
         by_text: dict[tuple[str, int, int], list[Inspected]] = {}
         by_file: dict[str, list[Inspected]] = {}
-        reads = self._reads()
+        reads = self._reads
         for row, entry in zip(self.rows, self.state.context, strict=True):
             item = entry.item
             if isinstance(item, FunctionCallOutput) and len(item.output.strip()) >= SHORTEST:
@@ -182,7 +184,7 @@ class Inspection:
             for touch in touches(_call(self.state, entry.item), self.state.cwd):
                 if touch.access is Access.WRITE:
                     changed[touch.path] = (entry.id, item_title(self.state, entry.item))
-        reads = self._reads()
+        reads = self._reads
         found: list[Stale] = []
         for row in self.rows:
             for touch in reads.get(row.id, ()):
@@ -196,6 +198,7 @@ class Inspection:
         at = self.state.position
         return [entry for entry in self.state.known.values() if entry.id.line <= at]
 
+    @cached_property
     def _reads(self) -> dict[EntryId, tuple[Touch, ...]]:
         """The files that an output in the context is the reading of."""
         calls: dict[str, tuple[Touch, ...]] = {}

@@ -84,7 +84,7 @@ _HOME = re.compile(
 _PLACEHOLDER = re.compile(r"‹[A-Za-z ]+ \d+›")
 _NO_SECRET = re.compile(
     r"(?:true|false|null|none|undefined|string|required|optional|os\.\w+.*|process\.\w+.*|x+|\*+|"
-    r"\.+|self\.\w+|str|bytes|int|‹.*)\Z",
+    r"\.+|self\.\w+|str|bytes|int|‹.*|•.*)\Z",
     re.I,
 )
 _SIGNS = re.compile(
@@ -96,9 +96,14 @@ _SIGNS = re.compile(
 
 
 class Redactor:
-    """Redacts texts and counts what it found. One for one report."""
+    """Redacts texts and counts what it found. One for one report.
 
-    def __init__(self) -> None:
+    With `masked` a secret becomes as many dots as it has characters: for a picture, where nothing
+    may move.
+    """
+
+    def __init__(self, *, masked: bool = False) -> None:
+        self._masked = masked
         self._numbers: dict[str, dict[bytes, int]] = {}
         self._counts: dict[str, int] = {}
 
@@ -153,13 +158,18 @@ class Redactor:
 
     def _home(self, match: re.Match[str]) -> str:
         self._count("home folder", match[0])
-        return "~"
+        return _dots(match[0]) if self._masked else "~"
 
     def _placeholder(self, kind: str, secret: str) -> str:
-        return f"‹{kind} {self._count(kind, secret)}›"
+        number = self._count(kind, secret)
+        return _dots(secret) if self._masked else f"‹{kind} {number}›"
 
     def _count(self, kind: str, secret: str) -> int:
         self._counts[kind] = self._counts.get(kind, 0) + 1
         numbers = self._numbers.setdefault(kind, {})
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         return numbers.setdefault(digest, len(numbers) + 1)
+
+
+def _dots(secret: str) -> str:
+    return "•" * len(secret)

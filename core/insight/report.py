@@ -143,6 +143,13 @@ class EmptyPass(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Rewound(msgspec.Struct, frozen=True):
+    """The session was looked at as it was after `line`; its last line was `last`."""
+
+    line: int
+    last: int
+
+
 class Report(msgspec.Struct, frozen=True):
     """Everything. `only` is the ordinal where the report is of one compaction, else 0; then only
     that one and the session's figures are in it."""
@@ -162,12 +169,19 @@ class Report(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
     redacted: tuple[Redacted, ...] | None
     """None: it was not asked for."""
+    rewound: Rewound | None = None
+    """None: all of the session is in it."""
 
 
 def make_report(
-    history: History, *, only: int | None = None, redactor: Redactor | None = None
+    history: History,
+    *,
+    only: int | None = None,
+    redactor: Redactor | None = None,
+    rewound: Rewound | None = None,
 ) -> Report:
-    """The report of a session, or of the compaction with the ordinal `only`.
+    """The report of a session, or of the compaction with the ordinal `only`. `rewound` says that
+    the history ends before the session did.
 
     With a redactor everything in it is redacted. Raises ThresherError when there is no such
     compaction.
@@ -207,6 +221,7 @@ def make_report(
         tiles=() if only is not None else tuple(map(_share, inspection.tiles())),
         problems=tuple(problem.message for problem in state.problems),
         redacted=found,
+        rewound=rewound,
     )
 
 
@@ -296,7 +311,6 @@ def _compaction(
 ) -> CompactionPart:
     state = shown.state
     clean = state.card_of(card.ordinal) or card
-    # By the estimates of that moment, which the session's later reports may have corrected.
     diff = compaction_diff(clean, shown.at(shown.position_of(card.n) - 1))
     why = why_now(history, card, others=of <= MOST_EXPLAINED)
     return CompactionPart(

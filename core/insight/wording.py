@@ -10,7 +10,7 @@ from ..tokens import Basis, Tokens
 from .diff import RowKind
 from .explain import Other
 from .redact import Redacted
-from .report import CompactionPart, EntryPart
+from .report import CompactionPart, EntryPart, Rewound
 from .summary_diff import FactKind, FactRow
 
 GLYPHS = {
@@ -134,6 +134,11 @@ def other_says(other: Other) -> str:
     """What another policy would have said, in its own words."""
     words = " ".join(ruling.reason for ruling in other.rulings)
     return words or "; ".join(miss.words for miss in other.misses) or "nothing"
+
+
+def as_it_was(rewound: Rewound) -> str:
+    """That the report ends before the session did."""
+    return f"as it was at #{rewound.line}; the session goes on to #{rewound.last}"
 
 
 def taken_out(redacted: Sequence[Redacted] | None) -> str:

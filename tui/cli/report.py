@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from thresher.core.errors import ThresherError
 
+from ..travel import POSITIONS, named_position
 from . import output
 from .reading import remark_problems, replay
 from .targets import FILE_HELP, located
+
+if TYPE_CHECKING:
+    from thresher.core.history import History
 
 
 def add_to(app: App) -> None:
@@ -36,6 +40,9 @@ def report(
         Parameter(name=("--out", "-o"), help="The file to write; by default it is printed."),
     ] = None,
     compaction: Annotated[int | None, Parameter(help="Only this one, by its number.")] = None,
+    at: Annotated[
+        str | None, Parameter(help=f"As the session was there: {POSITIONS.rstrip('.')}.")
+    ] = None,
     no_redact: Annotated[
         bool,
         Parameter(
@@ -69,7 +76,8 @@ def report(
         )
     form = Form(format) if format is not None else (out and Form.of(out)) or Form.MARKDOWN
     history = replay(located(file))
-    text, made = export(history, form, only=compaction, redact=not no_redact)
+    position = None if at is None else _position(history, at)
+    text, made = export(history, form, only=compaction, redact=not no_redact, position=position)
     if out is None:
         output.say(text.rstrip("\n"))
     else:
@@ -78,3 +86,10 @@ def report(
     output.remark(taken_out(made.redacted))
     remark_problems(history.state)
     return 0
+
+
+def _position(history: History, at: str) -> int:
+    found = named_position(history, at)
+    if found is None:
+        raise ThresherError("No such place", f"--at {at} is not in the session: {POSITIONS}")
+    return found

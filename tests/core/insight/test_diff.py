@@ -3,11 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresher.core import events as e
 from thresher.core.context import Context, Entry, EntryId, Kept, Replaced
 from thresher.core.insight.diff import Diff, Filter, Fold, RowKind, compaction_diff, position_diff
-from thresher.core.insight.inline import MOST_LINES, Side, inline
+from thresher.core.insight.inline import MOST_LINES, Side, change, inline
 from thresher.core.items import FunctionCallOutput, assistant, system, user
 from thresher.core.state import SessionState
+from thresher.core.tokens import Basis, Scope, Tokens, Usage
 
 from .sessions import RANDOM, Writer, random_history
 
@@ -93,6 +95,26 @@ def test_removed_entries_stand_above_what_was_inserted_in_their_place() -> None:
     assert diff.next_jump(0) is not None
 
 
+def test_the_entries_of_a_compaction_are_counted_as_its_policy_counted_them() -> None:
+    w = Writer()
+    head = w.item(system("rules " * 50))
+    for request in range(1, 5):
+        estimate = Tokens(1_000, Basis.ESTIMATED, Scope.REQUEST)
+        w.emit(e.RequestSent(request=request, estimate=estimate))
+        w.emit(e.UsageReported(usage=Usage(1_500, 10), request=request))
+    gone = [w.item(user("some words " * 80)) for _ in range(3)]
+    counted = sum(w.history.state.costs.of(entry) for entry in w.history.state.context)
+    w.summarise([head], "what was said")
+    state = w.history.state
+    assert state.correction.ratio == 1.5
+    diff = compaction_diff(state.cards[0], state)
+    assert diff is not None
+    assert sum(total.before for total in diff.totals().values()) == counted
+    shown = state.cost(gone[0])
+    assert shown is not None
+    assert shown > state.costs.of(state.known[gone[0]])
+
+
 def test_filters_choose_by_kind_role_tool_and_size() -> None:
     w = Writer()
     w.item(user("hello"))
@@ -172,3 +194,21 @@ def test_texts_too_long_for_words_and_lines_are_told_as_a_whole() -> None:
     old = "".join(f"a{n}\n" for n in range(MOST_LINES + 10))
     new = "".join(f"b{n}\n" for n in range(MOST_LINES + 10))
     assert [piece.side for piece in inline(old, new)] == [Side.OLD, Side.NEW]
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_a_change_in_one_piece_leads_from_the_old_text_to_the_new(
+    head: str, lost: str, came: str, tail: str
+) -> None:
+    old, new = head + lost + tail, head + came + tail
+    found = change(old, new)
+    assert (found.gone, found.came) == (len(found.lost), len(found.text))
+    end = old[found.at + found.gone :]
+    assert old == old[: found.at] + found.lost + end
+    assert new == old[: found.at] + found.text + end
+
+
+def test_a_change_begins_and_ends_between_words() -> None:
+    found = change("the file is red, and old", "the file is green, and old")
+    assert (found.lost.strip(" ,"), found.text.strip(" ,")) == ("red", "green")
+    assert change("same", "same").gone == 0

@@ -72,7 +72,7 @@ def test_a_moment_without_a_compaction_is_explained_by_the_rule_run_again() -> N
     assert why.misses[0].missing == 5_000
     last = why_not_at(w.history, len(w.history))
     assert last is not None
-    assert last.words == "teaching is not asked at turn_end, only at: after_round, manual"
+    assert last.words == "teaching is not asked at the end of a turn, only: after a round, by hand"
 
 
 def test_an_open_breaker_or_an_unknown_policy_is_the_reason() -> None:

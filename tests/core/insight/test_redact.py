@@ -137,3 +137,18 @@ def test_without_redaction_everything_is_there() -> None:
     text, report = export(_planted().history, Form.JSON, redact=False)
     assert SECRETS["API key"] in text
     assert report.redacted is None
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_in_a_picture_a_secret_becomes_as_many_dots_and_nothing_moves(a: str, b: str) -> None:
+    key = SECRETS["GitHub token"]
+    text = f"{a} {key} in /home/alice/x {b}"
+    redactor = Redactor(masked=True)
+    masked = redactor.text(text)
+    assert len(masked) == len(text)
+    assert key not in masked
+    assert "/home/alice" not in masked
+    assert {"GitHub token", "home folder"} <= {each.kind for each in redactor.found}
+    found = redactor.found
+    assert redactor.text(masked) == masked
+    assert redactor.found == found

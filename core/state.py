@@ -27,6 +27,8 @@ _ROWS_STATUS = Changed.ROWS | Changed.STATUS
 _ROWS_STREAM = _ROWS_STATUS | Changed.STREAM
 _OTHER = Changed.ROWS | Changed.STATUS | Changed.PROBLEMS | Changed.METER
 
+_new = tuple.__new__
+
 _ROW_OF: dict[Kind, RowKind] = {kind: RowKind(kind.value) for kind in Kind if kind is not Kind.CALL}
 """The row of an entry that is no call."""
 
@@ -42,8 +44,9 @@ class SessionState(ContextFold):
         if record.n >= 0:
             self.position = record.n
             self.last_at = record.at
-        handler = _HANDLERS.get(type(record.event), SessionState._other)
-        return handler(self, record, record.event)
+        event = record.event
+        handler = _HANDLERS.get(type(event)) or SessionState._other
+        return handler(self, record, event)
 
     def _meta(
         self, record: e.Record, event: e.SessionStarted | e.ModelChanged | e.PolicyChanged
@@ -55,6 +58,7 @@ class SessionState(ContextFold):
                 self.policy_params, self.budget = event.policy_params, event.budget
                 self.title, self.version = event.title, event.version
                 self.instructions = event.instructions
+                self.system_recorded = event.system_recorded
                 self.started_at = record.at
             case e.ModelChanged():
                 self.model = event.model
@@ -67,26 +71,28 @@ class SessionState(ContextFold):
         return Changed.META | Changed.METER | Changed.ROWS
 
     def _item(self, record: e.Record, event: e.ItemAppended) -> Changed:
-        id = EntryId(record.n, event.part)
-        entry = Entry(id, event.item, (id,))
+        n, at, item = record.n, record.at, event.item
+        # Twice as quick as the id's own call, and there is one for every item.
+        id = _new(EntryId, (n, event.part))
+        entry = Entry(id, item, (id,))
         self.known[id] = entry
         if event.in_context:
             self._entries.append(entry)
             self._context = None
         else:
             self.fates[id] = Fate(outside=True)
-        match event.item:
+        match item:
             case FunctionCall():
-                if key := self.runs.call(id, event.item):
-                    self._row(RowKind.TOOL, record, id=id, call_id=key)
+                if key := self.runs.call(id, item):
+                    self.rows.append(Row(RowKind.TOOL, n, at, id, key))
             case FunctionCallOutput(call_id=call_id):
-                if not self.runs.output(id, event.item):
-                    self._row(RowKind.OUTPUT, record, id=id, call_id=call_id)
+                if not self.runs.output(id, item):
+                    self.rows.append(Row(RowKind.OUTPUT, n, at, id, call_id))
             case Message(role=Role.ASSISTANT):
-                self._row(RowKind.ASSISTANT, record, id=id)
+                self.rows.append(Row(RowKind.ASSISTANT, n, at, id))
                 self.streams.pop("assistant", None)
             case _:
-                self._row(_ROW_OF[entry.kind], record, id=id)
+                self.rows.append(Row(_ROW_OF[entry.kind], n, at, id))
         self.streams.pop("reasoning", None)
         return _ITEM
 
@@ -96,7 +102,7 @@ class SessionState(ContextFold):
             self._asked = event.estimate
             self.rounds += 1
             self.status = Status.THINKING
-            self._row(RowKind.ROUND, record, number=self.rounds)
+            self.rows.append(Row(RowKind.ROUND, record.n, record.at, number=self.rounds))
         self.streams.pop("assistant", None)
         return _ROWS_STATUS
 
@@ -106,21 +112,22 @@ class SessionState(ContextFold):
             self.summariser_usage = add_usage(self.summariser_usage, event.usage)
             self.summariser_calls += 1
             return Changed.METER
+        total = event.usage.total
         if self._is_same_response(event):
             self._take_back_usage()
         elif self.usage is not None and not event.estimated and not self.usage_estimated:
-            self.last_growth = [*self.last_growth[-7:], event.usage.total - self.usage.total]
+            self.last_growth = [*self.last_growth[-7:], total - self.usage.total]
         self.usage, self.usage_estimated = event.usage, event.estimated
         self.usage_response = event.response_id
         self.refused = False
         if not event.estimated:
-            self.turns_total += event.usage.total
+            self.turns_total += total
             self.first_usage = self.first_usage or event.usage
         self._sums.reported(len(self._entries))
         self._learn(event)
         self.overflow = None
         self.points.append(
-            Point(n=record.n, round=self.rounds, total=event.usage.total, estimated=event.estimated)
+            Point(n=record.n, round=self.rounds, total=total, estimated=event.estimated)
         )
         return Changed.METER
 
@@ -211,7 +218,8 @@ class SessionState(ContextFold):
                 self._row(RowKind.NOTE, record, text="; ".join(("session resumed", *event.notes)))
             case e.SessionFinished():
                 self.finished, self.status, self._in_turn = True, Status.FINISHED, False
-                self._row(RowKind.NOTE, record, text=f"session closed {event.reason}".strip())
+                told = ": ".join(filter(None, ("session closed", event.reason)))
+                self._row(RowKind.NOTE, record, text=told)
             case e.Note():
                 self._row(RowKind.NOTE, record, text=event.text)
             case _:

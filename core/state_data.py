@@ -89,6 +89,7 @@ class StateData:
         self.policy_params: dict[str, Any] = {}
         self.title = ""
         self.instructions = ""
+        self.system_recorded = True
         self.version = ""
         self.budget: Budget | None = None
         self.window: int | None = None
@@ -213,6 +214,12 @@ class StateData:
         """Tokens of an entry that is or was known; None for any other id."""
         entry = self.known.get(id)
         return None if entry is None else self._corrected(self.costs.of(entry))
+
+    def bare_cost(self, id: EntryId) -> int | None:
+        """Tokens of an entry as a policy counts them: what the session's reports have shown of the
+        estimator is left out, so that the figures of a compaction agree with its entries."""
+        entry = self.known.get(id)
+        return None if entry is None else self.costs.of(entry)
 
     def _corrected(self, tokens: int) -> int:
         """An estimate, scaled by what the session's own reports have shown; a count stays."""

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -21,6 +21,7 @@ from textual.worker import Worker, WorkerState
 from thresher.core.errors import ThresherError
 from thresher.core.text import cap_lines, clean_line
 
+from .collector import Collector
 from .commands import Commands
 from .keymap import checked, effective
 from .keys import Where, bindings
@@ -28,13 +29,17 @@ from .model import ConsoleModel
 from .opening import Opened, open_file
 from .remembered import Remembered
 from .screens.opening import OpeningScreen
-from .screens.picker import Lister
-from .theme import DARK_NAME, LIGHT_NAME, ThemedApp
+from .theme import DARK_NAME, LIGHT_NAME, ThemedApp, key_words
+from .warm import warm
+
+if TYPE_CHECKING:
+    from .screens.picker import Lister
+
+WARM_AFTER = 0.1
+"""Seconds after the first contents until what later screens need is got ready."""
 
 QUIT_WITHIN = 2.0
 """Seconds in which a second Ctrl+C quits."""
-
-NARROW, WIDE = 100, 150
 
 Start = Callable[[], Awaitable[Opened]]
 """Makes the session that is shown first, in the app's event loop."""
@@ -45,13 +50,12 @@ class ThresherApp(ThemedApp):
 
     `lister` finds the sessions of this machine, `opener` opens one of them. `keymap` maps ids of
     the key table to keys; ThresherError says what is wrong with it. `theme` is taken before the one
-    that is `remembered`. `tour` shows the tour on the first start.
+    that is `remembered`. `tour` shows the tour on the first start. `collector` is given by a
+    program that has the process to itself.
     """
 
     TITLE = "thresher"
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.APP)
-    CSS_PATH = Path(__file__).parent / "styles" / "app.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "narrow"), (NARROW, "normal"), (WIDE, "wide")]
     COMMANDS = {Commands}
 
     _remembering = False
@@ -69,6 +73,7 @@ class ThresherApp(ThemedApp):
         animate: bool = False,
         remembered: Remembered | None = None,
         tour: bool = False,
+        collector: Collector | None = None,
     ) -> None:
         super().__init__()
         self.remembered = remembered or Remembered()
@@ -77,6 +82,7 @@ class ThresherApp(ThemedApp):
         self.shown: Opened | None = None
         self.fatal: Exception | None = None
         """The error that ended the app, for whoever started it to tell of."""
+        self._collector = collector
         self._start = start
         self._lister: Lister = lister or (lambda: iter(()))
         self._opener = opener
@@ -132,10 +138,13 @@ class ThresherApp(ThemedApp):
         )
 
     async def _opening(self, start: Start) -> None:
+        if self._collector is not None:
+            self._collector.hold()
         try:
             opened = await start()
         except ThresherError as error:
             self.report(error)
+            self._rest()
             if self.shown is None:
                 await self.action_sessions()
             return
@@ -160,8 +169,27 @@ class ThresherApp(ThemedApp):
             self.run_worker(work(), name="background", group=mode, exit_on_error=False)
         for old in before:
             await self._close(old)
+        self._rest(closed=bool(before))
         if self._tour_waits:
             self.action_tour()
+
+    def _rest(self, *, closed: bool = False) -> None:
+        """What can come after the first contents; `closed` says that others made way for them."""
+
+        async def resting() -> None:
+            await asyncio.sleep(WARM_AFTER)
+            await warm(self)
+            if self._collector is not None:
+                if closed:
+                    self._collector.let_go()
+                self._collector.settle()
+
+        work: Callable[[], Awaitable[None]] = resting
+        self.run_worker(work, name="warm", group="warm", exclusive=True, exit_on_error=False)
+
+    def delay_update(self, delay: float = 0.05) -> None:
+        """Nothing waits: Textual holds the picture back for a while when the mode changes, and then
+        paints all of it twice. Ours is complete when it is first laid out."""
 
     def go_to(self, opened: Opened) -> None:
         """Back to a session that is open."""
@@ -176,6 +204,7 @@ class ThresherApp(ThemedApp):
         await opened.close()
 
     def _recounted(self) -> None:
+        self._rest()
         from .screens.console import ConsoleScreen
 
         for screen in self.screen_stack:
@@ -186,11 +215,14 @@ class ThresherApp(ThemedApp):
         """Show the list of sessions; when it was shown before, what it knows may be old."""
         from .screens.picker import PickerScreen
 
-        if not self._sessions_made:
+        shown_before = self._sessions_made
+        if not shown_before:
             self._sessions_made = True
             self.add_mode("sessions", lambda: PickerScreen(self._lister, clock=self.clock))
         await self.switch_mode("sessions")
-        if isinstance(self.screen, PickerScreen) and not self.screen.searching:
+        self._rest()
+        # A new list looks by itself, and may be done before it is here.
+        if shown_before and isinstance(self.screen, PickerScreen) and not self.screen.searching:
             self.screen.action_reload()
 
     def on_picker_screen_wanted(self, message: object) -> None:
@@ -213,10 +245,10 @@ class ThresherApp(ThemedApp):
 
     def action_help(self) -> None:
         """Show the keys of this screen, and the signs."""
-        from .screens.help import HelpScreen, places_of
+        from .screens.help import HelpScreen, places_of, useless
 
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(places_of(self.screen)))
+            self.push_screen(HelpScreen(places_of(self.screen), useless(self.screen)))
 
     def action_tour(self) -> None:
         """Take the tour over the session in view; from then on it waits to be asked for."""
@@ -241,15 +273,11 @@ class ThresherApp(ThemedApp):
         if self._remembering:
             self.remembered.keep(theme=theme)
 
-    def action_save_picture(self) -> None:
-        """Save the screen as an SVG file in the folder the program runs in."""
-        name = time.strftime("thresher-%Y%m%d-%H%M%S.svg", time.gmtime(self.clock()))
-        try:
-            Path(name).write_text(self.export_screenshot(), encoding="utf-8")
-        except OSError as error:
-            self.report(ThresherError("Picture not saved", f"{name}: {error.strerror}."))
-        else:
-            self.tell("Picture saved", name)
+    def action_export(self, choice: str = "") -> None:
+        """Take a compaction, the session or the screen along: "compaction md", "screen"."""
+        from .screens.export import take_along
+
+        take_along(self, choice)
 
     # -- errors and the end --------------------------------------------------------------------
 
@@ -297,14 +325,17 @@ class ThresherApp(ThemedApp):
         actor = self.model.actor if self.model else None
         if actor is not None:
             actor.interrupt()
-        self.notify("Press Ctrl+C again to quit.", timeout=QUIT_WITHIN, markup=False)
+        key = key_words(self, "app.interrupt")
+        self.notify(f"Press {key} again to quit.", timeout=QUIT_WITHIN, markup=False)
 
     def _copy_selected(self) -> bool:
         focused = self.focused
         text = focused.selected_text if isinstance(focused, Input) else ""
         text = text or self.screen.get_selected_text() or ""
         if text:
-            self.copy_to_clipboard(text)
+            from .copying import copy_text
+
+            copy_text(self, text, "what is selected")
         return bool(text)
 
     async def action_quit(self) -> None:

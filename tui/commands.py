@@ -15,6 +15,7 @@ from thresher.core.text import clean_line
 
 from .keys import KEYS, Group, Key, Where
 from .model import ConsoleModel, DebugActor
+from .offering import offers
 from .opening import Opened
 
 
@@ -35,7 +36,7 @@ class Host(Protocol):
 
     def search_themes(self) -> None: ...
 
-    def action_save_picture(self) -> None: ...
+    def action_export(self, choice: str = "") -> None: ...
 
     def report(self, error: BaseException) -> None: ...
 
@@ -59,26 +60,8 @@ def makes_sense(key: Key, screen: Screen[object], model: ConsoleModel | None) ->
     if key.where is not _place(screen):
         return False
     if model is None or key.where is not Where.CONSOLE:
-        return True
-    match key.id:
-        case "console.compact" | "console.prompt" | "console.escape":
-            return model.actor is not None
-        case "console.breaker":
-            return model.actor is not None and model.history.state.breaker_open
-        case "console.live" | "console.next" | "console.forward":
-            return model.rewound
-        case "console.previous":
-            return bool(model.compaction_stops())
-        case "console.breakpoints" | "console.step" | "console.pin" | "console.restore":
-            return isinstance(model.actor, DebugActor)
-        case "console.stop" | "console.go_on":
-            return isinstance(model.actor, DebugActor) and model.actor.proposal() is not None
-        case "console.undo":
-            return isinstance(model.actor, DebugActor) and bool(model.history.state.compactions)
-        case "console.diff":
-            return any(card.context_after is not None for card in model.state.cards)
-        case _:
-            return True
+        return screen.check_action(key.action.partition("(")[0], ()) is not False
+    return offers(key.id, model) is True
 
 
 def commands(app: Host, screen: Screen[object]) -> Iterator[Command]:
@@ -101,14 +84,32 @@ def commands(app: Host, screen: Screen[object]) -> Iterator[Command]:
                 _runner(screen, "forecast"),
             )  # fmt: skip
             yield Command(
-                "Compaction: Compare two positions...", "From the context list, with c",
+                "Compaction: Compare two positions...", "Any two of the session",
                 _runner(screen, "compare"),
             )  # fmt: skip
         if group is Group.COMPACTION and model is not None:
             yield from _policies(app, model)
+        if group is Group.SESSION:
+            yield from _exports(app, screen)
         if group is Group.VIEW:
-            yield Command("View: Save the screen as SVG", "A picture file", app.action_save_picture)
             yield Command("View: Choose a theme...", "All themes there are", app.search_themes)
+
+
+def _exports(app: Host, screen: Screen[object]) -> Iterator[Command]:
+    """One entry for everything that can be taken along from this screen, in each of its forms."""
+    from .exporting import COMMANDS, What
+    from .screens.export import meant_card
+
+    for choice, name, tip in COMMANDS:
+        if choice.what is not What.SCREEN and (app.model is None or _place(screen) is Where.PICKER):
+            continue
+        if choice.what is What.COMPACTION and meant_card(screen) is None:
+            continue
+        yield Command(f"Export: {name}", tip, _exporter(app, choice.id))
+
+
+def _exporter(app: Host, choice: str) -> Callable[[], object]:
+    return lambda: app.action_export(choice)
 
 
 def _policies(app: Host, model: ConsoleModel) -> Iterator[Command]:

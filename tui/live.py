@@ -99,6 +99,11 @@ class AgentActor:
             raise ThresherError("No debugger", "this agent cannot be held.")
         return self.agent.debugger
 
+    @property
+    def setting_up(self) -> str:
+        """Nothing: the agent is in this process."""
+        return ""
+
     def breakpoints(self) -> tuple[Breakpoint, ...]:
         """Where the session stops."""
         return self.debugger.breakpoints
@@ -167,7 +172,7 @@ class AgentActor:
 
     def preview_undo(self) -> Preview:
         """What `undo` would do."""
-        return preview_undo(self.agent.session.state)
+        return preview_undo(self.agent.session.state, self.agent.asker.dialect)
 
     def undo(self) -> None:
         """Take the newest compaction back."""

@@ -54,14 +54,18 @@ class Actor(Protocol):
         ...
 
 
-@runtime_checkable
-class DebugActor(Actor, Protocol):
-    """An actor that can also hold the agent.
+class Holder(Protocol):
+    """Who can hold an agent or a program, and let it go on.
 
     What cannot be done is a ThresherError with a sentence for the user; everything else is seen as
     events, and at a stop (`SessionState.stopped`) in `proposal()`, which is made anew after every
     decision.
     """
+
+    @property
+    def setting_up(self) -> str:
+        """What must be true for a breakpoint to be reached, in a sentence; empty for nothing."""
+        ...
 
     def breakpoints(self) -> tuple[Breakpoint, ...]:
         """Where the session stops, in the order they were set."""
@@ -75,10 +79,6 @@ class DebugActor(Actor, Protocol):
         """Stop there no more."""
         ...
 
-    def step(self) -> None:
-        """Stop after the next round; from a stop, go on until then."""
-        ...
-
     def go_on(self) -> None:
         """Go on to the next breakpoint; a compaction that is held is applied as it stands."""
         ...
@@ -86,6 +86,49 @@ class DebugActor(Actor, Protocol):
     def decide(self, choice: str) -> None:
         """On the compaction that is held: "apply" (send the request for the summary, then apply
         the edit) or "skip"."""
+        ...
+
+    def focus(self, text: str) -> None:
+        """What the summary must keep above all: it is asked for with this."""
+        ...
+
+    def proposal(self) -> Stop | None:
+        """Where the agent stands still, with the proposal as it is now; None while it does not."""
+        ...
+
+
+class OutsideHolder(Holder, Protocol):
+    """Who can hold a program that runs elsewhere, by its hook."""
+
+    @property
+    def ended(self) -> str:
+        """How the last hold ended, in words."""
+        ...
+
+    @property
+    def seconds_left(self) -> int:
+        """Until the program that waits goes on by itself."""
+        ...
+
+    def watch(self) -> None:
+        """Be found by hooks, for the breakpoints that were kept from before."""
+        ...
+
+    async def run(self) -> None:
+        """Look for the program until cancelled."""
+        ...
+
+    def ask_to_keep(self, ids: Iterable[EntryId]) -> None:
+        """Wish that its model keeps these entries word for word, or wish it no more."""
+        ...
+
+
+@runtime_checkable
+class DebugActor(Actor, Holder, Protocol):
+    """An actor that can also hold the agent, and change what it is about to do."""
+
+    def step(self) -> None:
+        """Stop after the next round; from a stop, go on until then."""
         ...
 
     def pin(self, ids: Iterable[EntryId]) -> None:
@@ -102,10 +145,6 @@ class DebugActor(Actor, Protocol):
 
     def keep(self, ids: Iterable[EntryId]) -> None:
         """Take drops back."""
-        ...
-
-    def focus(self, text: str) -> None:
-        """Ask for the summary anew, with this focus."""
         ...
 
     def write_summary(self, text: str) -> None:
@@ -138,10 +177,6 @@ class DebugActor(Actor, Protocol):
 
     def restore(self, id: EntryId) -> None:
         """Bring an entry back into the context."""
-        ...
-
-    def proposal(self) -> Stop | None:
-        """Where the agent stands still, with the proposal as it is now; None while it does not."""
         ...
 
 
@@ -190,7 +225,8 @@ class ConsoleModel:
     in the session's own wire form (it may read a file, so it is called in a thread). `indexed` is
     how much of a large file has been read (per cent), or None when all of it is in the history.
     `actor` is None for a session that can only be watched; `read_only` says why, for the input
-    line. `position` counts records as `History` does; None means live.
+    line; `outside` is who can hold the program that goes on with it elsewhere. `position` counts
+    records as `History` does; None means live.
     """
 
     def __init__(
@@ -213,6 +249,7 @@ class ConsoleModel:
         self.bookmarks = Bookmarks() if bookmarks is None else bookmarks
         self.wire_of = wire_of
         self.indexed = indexed
+        self.outside: OutsideHolder | None = None
         self.stops = Stops(history)
         self.behind = 0
         self.follow = True
@@ -228,6 +265,11 @@ class ConsoleModel:
     def position(self) -> int | None:
         """The rewound position, or None when the view is live."""
         return self._position
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who can hold what is shown, be it our own agent or another program."""
+        return self.actor if isinstance(self.actor, DebugActor) else self.outside
 
     @property
     def rewound(self) -> bool:

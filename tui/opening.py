@@ -1,7 +1,8 @@
 """From a file, or a session that is being made, to something the console can show.
 
 Reading and folding the whole file happens in a thread; what is appended later comes in batches over
-a bus, exactly as from a live agent. Token figures are estimates until a thread has counted.
+a bus, exactly as from a live agent. Token figures are estimates until a thread has counted, and
+those of very large files stay estimates.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from .model import ConsoleModel, Feed, all_indexed
 
 if TYPE_CHECKING:
     from thresher.core.events import Record
+    from thresher.core.hold.past import Among
     from thresher.core.sessions.bookmarks import Bookmarks
     from thresher.core.sources.base import Tail, WireItem
     from thresher.core.tokens import Counter
 
-POLL_SECONDS = 0.25
-"""Between two looks at a file that may grow."""
+LAG = 1_000
+"""Records that may wait for the screen before no more of a file is read."""
 SLICE = 200
 """Items counted between two breaths."""
+COUNTED_UP_TO = 32_000_000
+"""Bytes of a file read in the slim way up to which its texts are counted. The figures of a larger
+one stay estimates, from the heads and samples of the texts: to count them, all of the file would be
+read a second time, and a vocabulary takes as much memory as everything else together."""
 
 Background = Callable[[], Awaitable[None]]
 """Work that goes on while a session is open, until it is cancelled."""
@@ -92,16 +98,27 @@ def tail_of(path: Path, server: str = "", *, remote: bool = False) -> Tail:
 
 
 async def open_file(
-    path: Path, *, tail: Tail | None = None, follow: bool = True, count: bool = True
+    path: Path,
+    *,
+    tail: Tail | None = None,
+    follow: bool = True,
+    count: bool = True,
+    breaks: Sequence[str] = (),
 ) -> Opened:
     """Open any session file. Raises ThresherError when that is not possible.
 
     Returns when everything that is in the file now has been read and folded, in a thread; of a
     large file as soon as its end has been, while the rest is read in the background. `tail` is how
-    it is read; the default is that of its format.
+    it is read; the default is that of its format. With `breaks` the program that goes on with it is
+    held there, if it can be.
     """
-    news: Tail = await asyncio.to_thread(tail_of, path) if tail is None else tail
-    indexing = Indexing(news, path)
+    from thresher.core.hold.past import Among, AmongTail, on_record
+    from thresher.core.sources.following import follow_tail
+
+    file: Tail = await asyncio.to_thread(tail_of, path) if tail is None else tail
+    among = Among(await asyncio.to_thread(on_record, path))
+    news = AmongTail(file, among)
+    indexing = Indexing(news if among.waiting else file, path)
     early = await asyncio.to_thread(newest_of, path, indexing) if tail is None else None
     if early is None:
         await asyncio.to_thread(indexing.run)
@@ -118,12 +135,22 @@ async def open_file(
         indexed=indexing.percent if early is not None else all_indexed,
     )
     opened = Opened(model, path)
+    if breaks:
+        require_held(path, model.history.state)
     whole = asyncio.Event()
 
     def connect() -> tuple[list[Record], EventBus]:
         seen = list(history.records)
         bus = EventBus(len(seen))
         model.feed = Feed(bus.subscribe(), lambda position: seen[position:])
+
+        def publish(record: Record) -> None:
+            seen.append(record)
+            bus.publish(record)
+
+        among.read_to(seen[-1].n if seen else 0)
+        if follow:
+            attach(opened, path, among, publish, breaks)
         whole.set()
         return seen, bus
 
@@ -135,12 +162,17 @@ async def open_file(
         await following(*connect())
 
     async def following(seen: list[Record], bus: EventBus) -> None:
-        while follow:
-            await asyncio.sleep(POLL_SECONDS)
-            for record in await asyncio.to_thread(lambda: list(news.more())):
+        if not follow:
+            return
+        subscription = model.feed.subscription if model.feed is not None else None
+        async for batch in follow_tail(news, path=path):
+            for record in batch:
                 if not record.ephemeral:
                     seen.append(record)
                 bus.publish(record)
+            # While the screen lags, the reader waits.
+            if subscription is not None:
+                await subscription.room(LAG)
 
     if early is not None:
         opened.background.append(the_rest)
@@ -148,13 +180,67 @@ async def open_file(
         seen, bus = connect()
         opened.background.append(lambda: following(seen, bus))
 
+    async def holding() -> None:
+        await whole.wait()
+        if model.outside is not None:
+            await model.outside.run()
+
+    opened.background.append(holding)
+
     async def counting() -> None:
         await whole.wait()
         await recount(opened)
 
-    if count:
+    held_whole = isinstance(indexing.bodies, NoBodies)
+    if count and (held_whole or indexing.size <= COUNTED_UP_TO):
         opened.background.append(counting)
     return opened
+
+
+def require_held(path: Path, state: SessionState) -> None:
+    """Raises ThresherError where the program of a session cannot be held from outside."""
+    from thresher.core.hold.programs import PROGRAMS, program_of
+
+    if program_of(state.agent) is None:
+        known = " and ".join(program.title for program in PROGRAMS.values())
+        raise ThresherError(
+            "Not held",
+            f"{path} is a session of {state.agent or 'an unknown program'}, which waits for nobody "
+            f"before it compacts; {known} do, and so does `thresher run`.",
+        )
+
+
+def attach(
+    opened: Opened,
+    path: Path,
+    among: Among,
+    publish: Callable[[Record], None],
+    breaks: Sequence[str],
+) -> None:
+    """Be there for the program that goes on with this session, if it is one that can be held.
+    Raises ThresherError where a breakpoint cannot be set."""
+    from thresher.core.hold.programs import program_of
+
+    model = opened.model
+    program = program_of(model.history.state.agent)
+    if program is None:
+        return
+    from .outside import OutsideActor, desk_for
+
+    def report(error: Exception) -> None:
+        if opened.failed is not None:
+            opened.failed(error)
+
+    desk = desk_for(path, program, model.history.state, among, publish)
+    actor = OutsideActor(desk, lambda: model.history.state, report=report)
+    for text in breaks:
+        actor.set_break(text)
+    model.outside = actor
+
+    async def closing() -> None:
+        actor.close()
+
+    opened.closing = closing
 
 
 def kept_bookmarks(state: SessionState) -> Bookmarks:

@@ -51,6 +51,7 @@ class Tone(StrEnum):
     FILL_RESERVE = "fill-reserve"
     FILL_THRESHOLD = "fill-threshold"
     FOUND = "found"
+    KEY = "key"
 
 
 Span: TypeAlias = tuple[str, Tone]
@@ -78,11 +79,13 @@ def cut(text: str, cells: int) -> str:
 
 
 def ending(text: str, cells: int) -> str:
-    """The end of a clean text that fits."""
-    text = text[-max(1, cells) :]
+    """The end of a clean text that fits; what is cut off before it is an ellipsis."""
+    if cell_len(text) <= cells:
+        return text
+    text, cells = text[-max(1, cells) :], cells - 1
     while (over := cell_len(text) - cells) > 0:
         text = text[max(1, over // 2) :]
-    return text
+    return f"{ELLIPSIS}{text}"
 
 
 def text_of(line: Iterable[Span]) -> str:

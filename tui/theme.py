@@ -11,10 +11,15 @@ it) and one without colour, for `NO_COLOR` and for whoever wants it so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 from textual.app import App
+from textual.css.stylesheet import Stylesheet
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.types import CSSPathType
 
 from thresher.core.errors import ThresherError
 from thresher.core.text import clean_line
@@ -25,6 +30,8 @@ DARK_NAME = "thresher-dark"
 LIGHT_NAME = "thresher-light"
 CONTRAST_NAME = "thresher-contrast"
 MONO_NAME = "thresher-mono"
+
+STYLES = Path(__file__).parent / "styles"
 
 DARK_VARIABLES: dict[str, str] = {
     "muted": "#8792a1",
@@ -241,11 +248,27 @@ def require_theme(name: str, source: str) -> str:
     return name
 
 
+class Rules(Stylesheet):
+    """The rules of the program. A text is parsed once for a theme: Textual parses all of them again
+    with every stylesheet that a screen brings, and for every session that is opened."""
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        """Other colours; the same ones change nothing."""
+        if variables != self._variables:
+            super().set_variables(variables)
+
+    def reparse(self) -> None:
+        """Parse what is not parsed yet with the colours in force."""
+        self.parse()
+
+
 class ThemedApp(App[None]):
     """An app with our themes; the built-in ones stay selectable and get our meanings too.
 
     `key_table` is the key table with the user's own keys, for whatever names a key.
     """
+
+    CSS_PATH: ClassVar[CSSPathType | None] = STYLES / "app.tcss"
 
     key_table: Sequence[Key] = KEYS
 
@@ -254,13 +277,21 @@ class ThemedApp(App[None]):
         for theme in OURS:
             self.register_theme(theme)
         self.theme = MONO_NAME if self.no_color else DARK_NAME
+        self.stylesheet = Rules(variables=self.get_css_variables())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours with a meaning, for themes that do not bring them."""
         return DARK_VARIABLES if self.current_theme.dark else LIGHT_VARIABLES
 
 
-def key_words(app: App[object], id: str) -> str:
-    """The first key of an id as people read it, with the user's own keys."""
+def keyed(app: App[Any], text: str) -> str:
+    """A sentence of ours with the user's own keys: `<list.open>` in it is the key of that id."""
+    return re.sub(r"<([a-z]+\.[a-z_]+)>", lambda found: key_words(app, found[1]), text)
+
+
+def key_words(app: App[Any], id: str, which: int = 1) -> str:
+    """A key of an id as people read it, with the user's own keys: the first, or another one; the
+    last where there are not so many."""
     table = app.key_table if isinstance(app, ThemedApp) else KEYS
-    return next((shown(key.keys.split(",")[0]) for key in table if key.id == id), "")
+    found = next((key.keys.split(",") for key in table if key.id == id), [""])
+    return shown(found[min(which, len(found)) - 1])

@@ -19,8 +19,21 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 import thresher.core
 from thresher.core.errors import ThresherError
+from thresher.core.hold import hook
 
-from . import doctor, listing, looks, output, recorded, reference, report, screens, serve, verify
+from . import (
+    doctor,
+    hold,
+    listing,
+    looks,
+    output,
+    recorded,
+    reference,
+    report,
+    screens,
+    serve,
+    verify,
+)
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -46,7 +59,7 @@ def make_app() -> App:
         suppress_keyboard_interrupt=False,
     )
     for group in (
-        screens, listing, recorded, report, reference, looks, serve, doctor, verify,
+        screens, listing, recorded, report, reference, looks, serve, doctor, verify, hold,
     ):  # fmt: skip
         group.add_to(app)
     return app
@@ -58,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     No exception gets out: whatever goes wrong is one sentence on standard error.
     """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    if hook.is_wanted(tokens):
+        # Whatever is wrong with its arguments must not end it with an error.
+        return hook.main(tokens[1:])
     _write_anything()
     try:
         code = _run(tokens)

@@ -70,9 +70,11 @@ def source_of(path: Path) -> Source:
 def replay(path: Path) -> History:
     """Replay a session file. Raises ThresherError when it holds nothing that can be shown."""
     from thresher.core.history import History
+    from thresher.core.hold.past import with_holds
 
     history = History()
-    history.extend(source_of(path).read())
+    source = source_of(path)
+    history.extend(with_holds(path, source.agent, source.read()))
     if not history.records:
         raise ThresherError("Empty session", f"{path} holds no record that can be shown.")
     return history

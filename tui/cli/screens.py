@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from ..app import ThresherApp
     from ..opening import Opened
+    from ..widgets.session_list import SessionRow
 
 PACE, PAUSE = 0.015, 1.0
 """Seconds between two pieces of text, and between two steps, of the demo on a screen."""
@@ -88,8 +89,14 @@ def open_(
             name="--remote", negative="", show_default=False, help="SERVER may be another machine."
         ),
     ] = False,
+    break_: Break = (),
 ) -> int:
-    """Open any session, own or of another agent, and follow it while it grows."""
+    """Open any session, own or of another agent, and follow it while it grows.
+
+    With --break compaction, Claude Code and Codex wait for you before they compact, where their
+    settings have what `thresher hold` prints.
+    """
+    breaks = breaks_of(break_, without_screen=False)
     path = located(file)
 
     def told_apart() -> tuple[Path, Tail]:
@@ -108,7 +115,7 @@ def open_(
         from ..opening import open_file
 
         one, tail = told_apart()
-        return await open_file(one, tail=tail)
+        return await open_file(one, tail=tail, breaks=breaks)
 
     return _show(start, settings_of({}))
 
@@ -302,8 +309,12 @@ def _show_agent(settings: Settings, make: Make, work: Work | None, breaks: tuple
 
 def _show(start: Start | None, settings: Settings) -> int:
     """Run the app. What cannot be opened ends it, and is told where the user then is."""
+    from ..collector import Collector
+
+    # From here on every look for dead cycles would only delay the first contents.
+    collector = Collector()
+    collector.hold()
     from ..app import ThresherApp
-    from ..found import find_sessions
 
     failures: list[ThresherError] = []
 
@@ -318,7 +329,14 @@ def _show(start: Start | None, settings: Settings) -> int:
 
         return opened
 
-    app = ThresherApp(guarded(start) if start else None, lister=find_sessions, **looks_of(settings))
+    def lister() -> Iterator[Sequence[SessionRow]]:
+        from ..found import find_sessions
+
+        return find_sessions()
+
+    app = ThresherApp(
+        guarded(start) if start else None, lister=lister, collector=collector, **looks_of(settings)
+    )
     with _quitting_when_told(app) as told:
         app.run()
     if failures:

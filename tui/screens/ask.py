@@ -9,7 +9,10 @@ from textual.widgets import Input
 from thresher.core.text import clean_line
 
 from ..plain import PlainStatic
+from ..theme import keyed
 from .dialog import Dialog
+
+ACCEPTS = "Enter accepts, <modal.close> closes."
 
 
 class AskScreen(Dialog[str]):
@@ -27,7 +30,7 @@ class AskScreen(Dialog[str]):
         with Vertical(classes="dialog"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield self._input
-            yield PlainStatic(f"{self._hint}  Enter accepts, Esc closes.".strip(), classes="hint")
+            yield PlainStatic(f"{self._hint}  {keyed(self.app, ACCEPTS)}".strip(), classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter is the answer."""

@@ -13,6 +13,7 @@ from ..keys import Where, bindings
 from ..plain import PlainStatic
 from ..spans import Line, clip
 from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from ..widgets.lines import Lines
 from .dialog import Dialog
 
@@ -47,7 +48,12 @@ class ConfirmScreen(Dialog[bool]):
         with Vertical(classes="dialog"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield _Told(self._told)
-            yield PlainStatic(f"{yes} does it, {no} leaves everything as it is.", classes="hint")
+            yield Choices(
+                [
+                    Choice(yes, "does it", "yes"),
+                    Choice(no, "leaves everything as it is", "close"),
+                ]
+            )
 
     def action_yes(self) -> None:
         """Do it."""

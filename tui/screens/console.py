@@ -15,15 +15,16 @@ from thresher.core.text import clean_line
 
 from ..bridge import TICK_SECONDS, Bridge
 from ..figures import count
-from ..keys import Where, bindings
+from ..keys import KEYS, Where, bindings
 from ..model import ConsoleModel
+from ..offering import offers
 from ..outlook import outlook
 from ..remembered import SPLIT_LEAST, SPLIT_MOST, Remembered
 from ..spans import Line, Tone, span
-from ..theme import key_words
+from ..theme import keyed
 from ..widgets.approval import ApprovalBar
 from ..widgets.banner import RewoundBanner
-from ..widgets.chart import TokenChart
+from ..widgets.chart import TokenChart, caption
 from ..widgets.detail import Detail
 from ..widgets.divider import Divider
 from ..widgets.find_bar import FindBar
@@ -45,6 +46,7 @@ LOW_BELOW = 34
 SPLIT = 60
 """The timeline's share of the width beside the detail, in per cent."""
 
+_IN_FOOTER = tuple(key.id for key in KEYS if key.where is Where.CONSOLE and key.footer)
 _BUSY = (Status.THINKING, Status.TOOL, Status.COMPACTING, Status.APPROVAL)
 
 
@@ -68,7 +70,20 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         self.bridge = Bridge(model)
         self._chart_wanted: bool | None = None
         self._behind_shown = 0
+        self._resumed = False
         self._indexed_shown: int | None = None
+        self._offered: tuple[bool | None, ...] = ()
+
+    def offers(self, id: str) -> bool | None:
+        """Whether a key can do something in this session: now, at another time, or never."""
+        return offers(id, self.model)
+
+    def _offer(self) -> None:
+        """Other keys in the footer, when others can do something now."""
+        offered = tuple(self.offers(id) for id in _IN_FOOTER)
+        if offered != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
 
     def compose(self) -> ComposeResult:
         """Header, meter, chart and tiles, timeline and detail, and where the user answers."""
@@ -109,6 +124,17 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         if self.approval.display:
             self._approval_appeared()
         self.set_interval(TICK_SECONDS, self.drain)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Textual says so twice when a session is opened, and styles and paints everything anew
+        each time: once is enough."""
+        if self._resumed:
+            event.prevent_default()
+        self._resumed = True
+
+    def on_screen_suspend(self) -> None:
+        """Something lies over it."""
+        self._resumed = False
 
     def on_resize(self, event: events.Resize) -> None:
         """One column or two; a chart where there is height for it."""
@@ -154,6 +180,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         if changed or (behind, indexed) != (self._behind_shown, self._indexed_shown):
             self._behind_shown, self._indexed_shown = behind, indexed
             self._news(changed)
+            self._offer()
         self.look_for_stop()
 
     def _news(self, changed: Changed) -> None:
@@ -184,9 +211,11 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
                 marks = model.marks
                 self.meter.show_state(state, marks, outlook(state, marks))
                 self.chart.show_state(state, marks)
+                self.query_one("#chart-title", Title).set(remark=caption(state))
                 self.tiles.show_state(state)
             self.timeline.show_state(state, changed)
             self._show_detail()
+        self._offer()
 
     def _show_detail(self) -> None:
         self.detail.show_row(self.timeline.state, self.timeline.row)
@@ -203,7 +232,10 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         remark: Line = []
         if timeline.unseen:
             rows = count(timeline.unseen, "new row")
-            remark = [span(f"↓ {rows}", Tone.THRESHOLD), span("  End follows", Tone.MUTED)]
+            remark = [
+                span(f"↓ {rows}", Tone.THRESHOLD),
+                span(keyed(self.app, "  <rows.bottom> follows"), Tone.MUTED),
+            ]
         elif timeline.follow and not self.model.rewound:
             remark = [span("following", Tone.MUTED)]
         elif timeline.state.rows:
@@ -211,8 +243,8 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
             remark = [span(at, Tone.MUTED)]
         self.query_one("#timeline-title", Title).set(remark=remark, active=timeline.has_focus)
         links = self.detail.has_focus and self.detail.link is not None
-        back = f"{key_words(self.app, 'console.go_back')} comes back"
-        hint: Line = [span(f"Enter follows   {back}", Tone.FAINT)] if links else []
+        told = keyed(self.app, "<list.open> follows   <console.go_back> comes back")
+        hint: Line = [span(told, Tone.FAINT)] if links else []
         self.query_one("#detail-title", Title).set(remark=hint, active=self.detail.has_focus)
 
     # -- opening and folding ---------------------------------------------------------------------

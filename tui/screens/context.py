@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -17,13 +17,23 @@ from textual.screen import Screen
 
 from thresher.core.context import EntryId
 from thresher.core.errors import ThresherError
-from thresher.core.insight.inspect import Inspected, Inspection, WireRow, inspect, wire_rows
+from thresher.core.insight.inspect import (
+    Duplicate,
+    Inspected,
+    Inspection,
+    Stale,
+    WireRow,
+    inspect,
+    wire_rows,
+)
 from thresher.core.text import cap_lines, clean_line
 
 from .. import figures
+from ..copying import copy_text
 from ..keys import Where, bindings
 from ..model import ConsoleModel
 from ..spans import Line, Tone, span, spread, wrap
+from ..theme import keyed
 from ..travel import POSITIONS, named_position
 from ..widgets.context_lines import (
     bar_lines,
@@ -46,7 +56,7 @@ PREVIEW = 300
 
 
 class ContextHead(Lines):
-    """Lines that the screen makes; a click on a tile of the bar is told."""
+    """Lines that the screen makes for a width; a click on a tile of the bar is told."""
 
     DEFAULT_CSS = """
     ContextHead { height: 6; padding: 0 1; }
@@ -59,17 +69,12 @@ class ContextHead(Lines):
             super().__init__()
             self.x, self.y = x, y
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int], list[Line]]) -> None:
         super().__init__()
-        self._told: list[Line] = []
-
-    def tell(self, lines: list[Line]) -> None:
-        """Exchange the lines."""
-        self._told = lines
-        self.show()
+        self._make = make
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return self._told
+        return self._make(width)
 
     def on_click(self, event: events.Click) -> None:
         """Tell where."""
@@ -91,9 +96,9 @@ class ContextScreen(Screen[None]):
         # A live state goes on; what is inspected is the state of this position.
         self._state = model.state if model.rewound else model.history.at(self._position)
         self.inspection = inspect(self._state)
-        self._duplicates = self.inspection.duplicates()
-        self._stale = self.inspection.stale()
-        self._marks = odd_marks(self.inspection, self._duplicates, self._stale)
+        self._duplicates: tuple[Duplicate, ...] = ()
+        self._stale: tuple[Stale, ...] = ()
+        self._marks: dict[EntryId, str] = {}
         self._pins = frozenset(self._state.pins)
         self._tiles = self.inspection.tiles()
         self._tile_places: list[tuple[int, int, EntryId]] = []
@@ -101,7 +106,7 @@ class ContextScreen(Screen[None]):
         self.wire: tuple[WireRow, ...] | None = None
         """The request in its wire form, while that is shown."""
         self._rows: Sequence[Inspected] = self.inspection.rows
-        self._head = ContextHead()
+        self._head = ContextHead(self._head_lines)
         self._list = RowList(id="context-rows", empty="the context is empty here")
         self._title = Title("text", id="context-title")
         self._page = Page(id="context-text")
@@ -116,9 +121,18 @@ class ContextScreen(Screen[None]):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Begin at the end, where a context grows."""
+        """Begin at the end, where a context grows. All texts are compared after the first
+        picture."""
+        self._refill(len(self._rows) - 1)
         self._list.focus()
-        self.call_after_refresh(self._refill, len(self._rows) - 1)
+        self.call_after_refresh(self._look_for_odd)
+
+    def _look_for_odd(self) -> None:
+        self._duplicates = self.inspection.duplicates()
+        self._stale = self.inspection.stale()
+        self._marks = odd_marks(self.inspection, self._duplicates, self._stale)
+        self._list.again()
+        self._draw()
 
     def on_resize(self) -> None:
         """Other widths."""
@@ -146,12 +160,11 @@ class ContextScreen(Screen[None]):
 
     @on(RowList.Selected)
     def _draw(self) -> None:
-        self._draw_head()
+        self._head.show()
         self._draw_text()
 
-    def _draw_head(self) -> None:
+    def _head_lines(self, cells: int) -> list[Line]:
         state, total = self._state, self.inspection.total
-        cells = max(20, self._head.content_size.width)
         where = f"turn {state.turn}, round {state.rounds}" if state.turn else ""
         left: Line = [
             span(f"context at #{max(0, state.position)}  ", Tone.STRONG),
@@ -161,23 +174,24 @@ class ContextScreen(Screen[None]):
         told = f"{entries}, {figures.with_basis(total)}, {figures.scope(total)}"
         bar, self._tile_places = bar_lines(self._tiles, cells, self._selected_id)
         basis = total.basis
+        # The rows end one cell before the head does, where their scrollbar is.
         heading = wire_heading(cells) if self.wire is not None else heading_line(
-            self._list.scrollable_content_region.width - 2, self.by_size)  # fmt: skip
+            cells - 1, self.by_size)  # fmt: skip
         odd = odd_counts(self._duplicates, self._stale, basis)
         if self.wire is not None:
             size = sum(row.bytes for row in self.wire)
             odd = [span(f"wire form, {figures.count(len(self.wire), 'message')}, {size:,} bytes",
                         Tone.ACCENT)]  # fmt: skip
-        self._head.tell([spread(left, [span(told, Tone.MUTED)], cells), *bar, odd, [], heading])
+        return [spread(left, [span(told, Tone.MUTED)], cells), *bar, odd, [], heading]
 
     def _draw_text(self) -> None:
-        cells, at = self._page.cells, self._list.cursor
+        cells, at = self._page.cells_in(self.app.size.width), self._list.cursor
         if cells <= 0 or at < 0:
             self._page.fill([])
             return
         if self.wire is not None:
             row = self.wire[at]
-            self._title.set(name=f"message {at + 1:,}", remark=_remark(len(row.json)))
+            self._title.set(name=f"message {at + 1:,}", remark=_remark(self.app, len(row.json)))
             self._page.fill(_text(pretty(row.json), cells))
             return
         entry = self._state.context.entries[self._rows[at].at]
@@ -185,7 +199,7 @@ class ContextScreen(Screen[None]):
             entry.id, self._duplicates, self._stale, self.inspection.total.basis, cells
         )
         text = self._state.text(entry.item)
-        self._title.set(name=f"{entry.id}  {entry.kind.value}", remark=_remark(len(text)))
+        self._title.set(name=f"{entry.id}  {entry.kind.value}", remark=_remark(self.app, len(text)))
         self._page.fill([*lines, *_text(text, cells)])
 
     @on(ContextHead.Pressed)
@@ -231,12 +245,16 @@ class ContextScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy the text of the selected row."""
+        at = self._list.cursor
+        if at >= 0 and self.wire is not None:
+            # As it is sent; indented is only what is shown.
+            copy_text(self.app, self.wire[at].json, f"message {at + 1:,}")
+            return
         _, text = self._whole()
         if not text:
             self.notify("There is no text in this row.", markup=False)
             return
-        self.app.copy_to_clipboard(text)
-        self.notify(f"Copied {figures.count(len(text), 'character')}.", markup=False)
+        copy_text(self.app, text, str(self._rows[at].id))
 
     def action_sort(self) -> None:
         """By place, or the largest first; the selected entry stays selected."""
@@ -310,9 +328,10 @@ def pretty(text: str) -> str:
         return text
 
 
-def _remark(characters: int) -> Line:
+def _remark(app: App[Any], characters: int) -> Line:
     told = figures.count(characters, "character")
-    return [span(f"{told}   Enter reads all   y copies", Tone.FAINT)]
+    hint = keyed(app, "<list.open> reads all   <context.copy> copies")
+    return [span(f"{told}   {hint}", Tone.FAINT)]
 
 
 def _text(text: str, cells: int) -> list[Line]:

@@ -15,21 +15,25 @@ from textual.widgets import Input
 from thresher.core.context import EntryId
 from thresher.core.debug.breakpoints import BreakKind, Breakpoint
 from thresher.core.debug.restore import Preview
+from thresher.core.debug.stop import Outside
 from thresher.core.errors import ThresherError
 from thresher.core.insight.naming import title_of
 from thresher.core.state import SessionState
-from thresher.core.text import clean, clean_line
 
 from .. import figures
-from ..model import ConsoleModel, DebugActor
+from ..model import ConsoleModel, DebugActor, Holder
 from ..plain import PlainStatic
-from ..spans import Line, Tone, column, cut, line_of, span, spread
+from ..spans import Line, Tone, column, cut, line_of, span, spread, wrap
+from ..theme import keyed
 from ..widgets.meter_lines import expected, scale_of
 from ..widgets.row_list import RowList
+from .attempts import attempt, tell_error
 from .confirm import ConfirmScreen
 from .dialog import Dialog
 from .listing import Entry, ListScreen
 
+SETS = "<list.open> sets or clears, Tab goes on, <modal.close> closes."
+SETS_ONE = "<list.open> sets or clears it, <modal.close> closes."
 LISTED = 12
 """Entries that a preview names."""
 
@@ -41,32 +45,15 @@ ALWAYS = (
 """The breakpoints that need no more said; they are in the list whether they are set or not."""
 
 
-def attempt(node: Screen[Any], work: Any, *arguments: object) -> bool:
-    """Do what the user asked for; what cannot be done is told in a sentence."""
-    try:
-        work(*arguments)
-    except ThresherError as error:
-        tell_error(node, error)
-        return False
-    return True
-
-
-def tell_error(node: Screen[Any], error: ThresherError) -> None:
-    """A toast with the error's sentence."""
-    node.notify(
-        clean(error.msg[:400]), title=clean_line(error.title, 60), severity="error", markup=False
-    )
-
-
 # -- breakpoints -----------------------------------------------------------------------------------
 
 
 class BreakpointsScreen(Dialog[None]):
     """The breakpoints of a session: Enter sets and clears one, a line below adds others."""
 
-    def __init__(self, actor: DebugActor) -> None:
+    def __init__(self, actor: Holder, remark: str = "") -> None:
         super().__init__()
-        self._actor = actor
+        self._actor, self._remark = actor, remark
         self._points: list[Breakpoint] = []
         self.rows = RowList()
         self.input = Input(
@@ -80,9 +67,13 @@ class BreakpointsScreen(Dialog[None]):
         with Vertical(classes="dialog wide"):
             yield PlainStatic("the agent stops", classes="dialog-title")
             yield self.rows
-            yield PlainStatic("another one", classes="hint")
-            yield self.input
-            yield PlainStatic("Enter sets or clears, Tab goes on, Esc closes.", classes="hint")
+            if self._remark:
+                yield PlainStatic(self._remark, classes="hint")
+            else:
+                yield PlainStatic("another one", classes="hint")
+                yield self.input
+            hint = SETS_ONE if self._remark else SETS
+            yield PlainStatic(keyed(self.app, hint), classes="hint")
 
     def on_mount(self) -> None:
         """Show what is set."""
@@ -95,6 +86,9 @@ class BreakpointsScreen(Dialog[None]):
         # One that has just been cleared keeps its line, so that Enter sets it again.
         others += [p for p in self._points if p not in others and p not in ALWAYS]
         self._points = [*ALWAYS, *others]
+        if self._remark:
+            # A program elsewhere has one place only where it waits.
+            self._points = [Breakpoint(BreakKind.COMPACTION)]
         points = self._points
 
         def draw(at: int, cells: int) -> Line:
@@ -122,9 +116,32 @@ class BreakpointsScreen(Dialog[None]):
             self._refill(len(self._points))
 
 
-def choose_breakpoints(node: Screen[Any], actor: DebugActor) -> None:
-    """Show the breakpoints, to set and clear them."""
-    node.app.push_screen(BreakpointsScreen(actor))
+def choose_breakpoints(node: Screen[Any], actor: Holder, remark: str = "") -> None:
+    """Show the breakpoints, to set and clear them; `remark` is said below the list."""
+    node.app.push_screen(BreakpointsScreen(actor, remark))
+
+
+# -- another program -------------------------------------------------------------------------------
+
+
+def confirm_skip(node: Screen[Any], outside: Outside, work: Callable[[], None]) -> None:
+    """Say what not compacting will come to, and do it if that is wanted."""
+
+    def told(cells: int) -> list[Line]:
+        # As many lines for any width as the narrowest dialog needs.
+        lines = [[span(line)] for line in wrap(outside.skipping, min(cells, _SKIP_CELLS))]
+        return [*lines, []]
+
+    def answered(yes: bool | None) -> None:
+        if yes:
+            work()
+
+    node.app.push_screen(
+        ConfirmScreen(f"{outside.program}: no compaction this time", told), answered
+    )
+
+
+_SKIP_CELLS = 60
 
 
 # -- policies --------------------------------------------------------------------------------------
@@ -151,7 +168,7 @@ def choose_policy(node: Screen[Any], model: ConsoleModel, then: Callable[[str], 
     screen: ListScreen[str] = ListScreen(
         "let another policy propose",
         entries,
-        hint="● is the policy in force, and stays it. Enter chooses, Esc closes.",
+        hint="● is the policy in force, and stays it. <list.open> chooses, <modal.close> closes.",
         cursor=at,
     )
 

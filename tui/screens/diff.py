@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on
@@ -15,10 +14,10 @@ from textual.screen import Screen
 from thresher.core.history import History
 from thresher.core.insight.diff import (
     Diff,
+    DiffRow,
     Filter,
     Fold,
     RowKind,
-    Total,
     compaction_diff,
     position_diff,
 )
@@ -28,14 +27,18 @@ from thresher.core.state import SessionState
 from thresher.core.views import Card
 
 from .. import figures
+from ..compared import Comparison, Inside, Shown
+from ..copying import copy_text
 from ..keys import Where, bindings
 from ..spans import Line, Tone, cut, span, spread
+from ..theme import key_words, keyed
 from ..widgets.diff_lines import (
     counted,
     counts_line,
     filter_words,
     fold_line,
     heading_line,
+    opened_lines,
     preview_lines,
     preview_title,
     row_line,
@@ -52,29 +55,18 @@ COUNTING_SECONDS = 0.006
 
 
 class DiffHead(Lines):
-    """What is compared, what came of it, and what the columns are."""
+    """What is compared, what came of it, and what the columns are; `make` gives it for a width."""
 
     DEFAULT_CSS = """
     DiffHead { height: 4; padding: 0 1; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int], list[Line]]) -> None:
         super().__init__()
-        self._first: tuple[Line, Line] = ([], [])
-        self._rest: list[Line] = []
-
-    def set(self, left: Line, right: Line, rest: list[Line]) -> None:
-        """Exchange the lines; `rest` are made for `cells`."""
-        self._first, self._rest = (left, right), rest
-        self.show()
-
-    @property
-    def cells(self) -> int:
-        """The width for the lines."""
-        return self.size.width
+        self._make = make
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return [spread(*self._first, width), *self._rest]
+        return self._make(width)
 
 
 class DiffScreen(Screen[None]):
@@ -89,23 +81,18 @@ class DiffScreen(Screen[None]):
     ) -> None:
         super().__init__()
         self._state = state
-        self._head = DiffHead()
-        self._rows = RowList(id="diff-rows", empty="no entry passes the filter; f changes it")
+        self._head = DiffHead(self._head_lines)
+        self._rows = RowList(id="diff-rows")
         self._preview = Page(id="diff-preview")
         self._preview_title = Title("text", id="diff-preview-title")
-        self._summary_page = Page(id="diff-summary")
         self._begin(diff, card, title)
 
     def _begin(self, diff: Diff, card: Card | None, title: str = "") -> None:
         self.diff, self.card, self._title = diff, card, title
-        self.by = Filter()
-        self.expanded = False
-        self._open: set[int] = set()
-        self._totals: dict[RowKind, Total] | None = None
-        self._counted_rows = 0
+        self.compared = Comparison(diff)
         self._counts = counted(diff)
-        self._shown: Sequence[int | Fold] = ()
         self._summary: SummaryDiff | None = None
+        self._drawn = 0
 
     def compose(self) -> ComposeResult:
         """The head, the rows over the text of the selected one, or the summaries."""
@@ -114,13 +101,13 @@ class DiffScreen(Screen[None]):
             yield self._rows
             yield self._preview_title
             yield self._preview
-        yield self._summary_page
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Show at once; tokens are counted between frames."""
-        self.set_interval(1 / 60, self._count)
-        self.call_after_refresh(self._fresh)
+        """What there is stands in the first picture; tokens are counted between later ones."""
+        self._rows.empty = keyed(self.app, "no entry passes the filter; <diff.filter> changes it")
+        self._fresh()
+        self._counting = self.set_interval(1 / 60, self._count)
         self._rows.focus()
 
     def on_resize(self) -> None:
@@ -131,93 +118,71 @@ class DiffScreen(Screen[None]):
 
     def _fresh(self) -> None:
         """From the first change on."""
-        self._reshow()
-        first = next((at for at, each in enumerate(self._shown) if self._changed(each)), 0)
-        self._rows.select(first)
+        first = self.compared.first_change
+        self._reshow(cursor=first)
         self._rows.scroll_to(y=max(0, first - 3), animate=False, force=True, immediate=True)
-        self._draw_head()
 
     def _redraw(self) -> None:
-        self._draw_head()
-        self._draw_preview()
-        if self.has_class("summary"):
+        if self._preview.cells != self._drawn:
+            self._draw_preview()
+            at = self._shown_at
+            if self.compared.again(self._opened_lines):
+                self._reshow(at)
+        if self._summary is not None:
             self._draw_summary()
 
-    def _reshow(self, keep: int | Fold | None = None) -> None:
-        diff = self.diff
-        if self.by != Filter():
-            self._shown = diff.filtered(self.by)
-        elif self.expanded:
-            self._shown = range(len(diff.rows))
-        else:
-            shown: list[int | Fold] = []
-            for each in diff.folded():
-                opened = isinstance(each, Fold) and each.start in self._open
-                shown += range(each.start, each.stop) if opened and isinstance(each, Fold) else [
-                    each
-                ]  # fmt: skip
-            self._shown = shown
-        wanted = keep.start if isinstance(keep, Fold) else keep
-        cursor = next((at for at, each in enumerate(self._shown) if _covers(each, wanted)), 0)
-        self._rows.fill(len(self._shown), self._line, cursor=cursor)
-        self._draw_head()
+    def _reshow(self, keep: Shown | None = None, *, cursor: int | None = None) -> None:
+        at = self.compared.place(keep) if cursor is None else cursor
+        self._rows.fill(len(self.compared.shown), self._line, cursor=at)
+        self._head.show()
 
     def _line(self, at: int, cells: int) -> Line:
-        each = self._shown[at]
+        compared = self.compared
+        each = compared.shown[at]
         if isinstance(each, Fold):
-            tokens = self._tokens_of(each) if self._totals is not None else None
-            return fold_line(self.diff, each, tokens, cells)
-        return row_line(self._state, self.diff, self.diff.rows[each], cells)
+            key = key_words(self.app, "list.open")
+            return fold_line(self.diff, each, compared.tokens_of(each), cells, key)
+        if isinstance(each, Inside):
+            return compared.inside(each)
+        row = self.diff.rows[each]
+        return row_line(self._state, self.diff, row, cells, opened=compared.opened(each))
 
-    def _tokens_of(self, fold: Fold) -> int:
-        rows = self.diff.rows[fold.start : fold.stop]
-        return sum(self.diff.tokens(row)[1] or 0 for row in rows)
+    def _opened_lines(self, row: DiffRow) -> list[Line]:
+        return opened_lines(self.diff, row, self._rows.cells)
 
-    def _draw_head(self) -> None:
+    def _head_lines(self, cells: int) -> list[Line]:
+        compared = self.compared
         left: Line = [span(f"{self._heading}  ", Tone.STRONG)]
         right: Line = []
         if self.card is not None:
             told = [str(self.card.trigger).replace("_", " "), cut(self.card.stage, 24)]
             left.append(span(", ".join(filter(None, told)), Tone.MUTED))
             right = [span(figures.change(self.card.before, self.card.after), Tone.MUTED)]
-        elif self._totals is not None:
-            before = sum(total.before for total in self._totals.values())
-            after = sum(total.after for total in self._totals.values())
+        elif compared.totals is not None:
+            before = sum(total.before for total in compared.totals.values())
+            after = sum(total.after for total in compared.totals.values())
             mark = figures.mark(self.diff.basis)
             told_tokens = f"{mark}{before:,} → {mark}{after:,} {self.diff.basis}, messages only"
             right = [span(told_tokens, Tone.MUTED)]
-        cells = max(20, self._head.size.width)
-        if self.has_class("summary") and self._summary is not None:
-            rest: list[Line] = [summary_counts(self._summary, cells)]
-        else:
-            heading = heading_line(self._rows.scrollable_content_region.width - 2,
-                                   filter_words(self.by))  # fmt: skip
-            rest = [
-                counts_line(self._counts, self._totals, self.diff.basis, cells),
-                [],
-                heading,
-            ]
-        self._head.set(left, right, rest)
+        first = spread(left, right, cells)
+        if self._summary is not None:
+            return [first, summary_counts(self._summary, cells)]
+        counts = counts_line(self._counts, compared.totals, self.diff.basis, cells)
+        # The rows end one cell before the head does, where their scrollbar is.
+        return [first, counts, [], heading_line(cells - 1, filter_words(compared.by))]
 
     @property
     def _heading(self) -> str:
         if self.card is None:
             return self._title
-        what = "summary" if self.has_class("summary") else "before and after"
+        what = "summary" if self._summary is not None else "before and after"
         return f"compaction {self.card.ordinal}: {what}" if self.card.ordinal else what
 
     def _count(self) -> None:
         """A few more token figures, until all are known."""
-        if self._totals is not None:
-            return
-        rows = self.diff.rows
-        until = time.perf_counter() + COUNTING_SECONDS
-        while self._counted_rows < len(rows) and time.perf_counter() < until:
-            self.diff.tokens(rows[self._counted_rows])
-            self._counted_rows += 1
-        if self._counted_rows >= len(rows):
-            self._totals = self.diff.totals()
-            self._draw_head()
+        if self.compared.count(COUNTING_SECONDS):
+            self._counting.pause()
+            self._head.show()
             self._rows.again()
 
     @on(RowList.Selected)
@@ -225,27 +190,38 @@ class DiffScreen(Screen[None]):
         self._draw_preview()
 
     @property
-    def _row_at(self) -> int | Fold | None:
-        at = self._rows.cursor
-        return self._shown[at] if 0 <= at < len(self._shown) else None
+    def _shown_at(self) -> Shown | None:
+        at, shown = self._rows.cursor, self.compared.shown
+        return shown[at] if 0 <= at < len(shown) else None
+
+    @property
+    def row_at(self) -> int | None:
+        """The row of the diff that is selected; None on a fold."""
+        return self.compared.row(self._rows.cursor)
 
     def _draw_preview(self) -> None:
-        each, cells = self._row_at, self._preview.cells
+        cells = self._preview.cells_in(self.app.size.width)
         if cells <= 0:
             return
-        if each is None or isinstance(each, Fold):
-            told = "" if each is None else "kept as they were"
-            self._preview_title.set(name=told or "text", active=self._preview.has_focus)
+        self._drawn = cells
+        at, active = self.row_at, self._preview.has_focus
+        if at is None:
+            told = "kept as they were" if self._shown_at is not None else "text"
+            self._preview_title.set(name=told, active=active)
             self._preview.fill([])
             return
-        row = self.diff.rows[each]
+        row = self.diff.rows[at]
         entry = next(entry for entry in reversed(self.diff.entries(row)) if entry is not None)
         characters = figures.count(text_length(entry.item), "character")
-        remark: Line = [span(f"{characters}   Enter reads all   y copies", Tone.FAINT)]
-        self._preview_title.set(
-            name=preview_title(self.diff, row), remark=remark, active=self._preview.has_focus
-        )
-        self._preview.fill(preview_lines(self.diff, row, cells))
+        enter = "reads all"
+        if row.kind is RowKind.REWRITTEN and not isinstance(self._shown_at, Inside):
+            enter = "folds it" if self.compared.opened(at) else "opens it"
+        hint = keyed(self.app, f"<list.open> {enter}   <diff.copy> copies")
+        remark: Line = [span(f"{characters}   {hint}", Tone.FAINT)]
+        opened = self.compared.opened(at)
+        name = f"{entry.id}  as it is now" if opened else preview_title(self.diff, row)
+        self._preview_title.set(name=name, remark=remark, active=active)
+        self._preview.fill(preview_lines(self.diff, row, cells, opened=opened))
 
     @on(Page.FocusMoved)
     @on(RowList.FocusMoved)
@@ -257,43 +233,31 @@ class DiffScreen(Screen[None]):
 
     # -- moving ----------------------------------------------------------------------------------
 
-    def _changed(self, each: int | Fold) -> bool:
-        return isinstance(each, int) and self.diff.rows[each].kind is not RowKind.KEPT
-
-    def _begins(self, at: int) -> bool:
-        """Whether a run of changes of one kind begins at a row."""
-        each = self._shown[at]
-        if isinstance(each, Fold) or not self._changed(each):
-            return False
-        before = self._shown[at - 1] if at else None
-        if before is None or isinstance(before, Fold):
-            return True
-        return self.diff.rows[before].kind is not self.diff.rows[each].kind
-
     @on(RowList.JumpWanted)
     def _jump(self, message: RowList.JumpWanted) -> None:
-        at, end = self._rows.cursor, len(self._shown) if message.step > 0 else -1
-        places = range(at + message.step, end, message.step)
-        found = next((place for place in places if self._begins(place)), None)
+        found = self.compared.jump(self._rows.cursor, message.step)
         if found is None:
-            words = "There is no change after this one." if message.step > 0 else (
-                "There is no change before this one.")  # fmt: skip
-            self.notify(words, markup=False)
+            side = "after" if message.step > 0 else "before"
+            self.notify(f"There is no change {side} this one.", markup=False)
         else:
             self._rows.select(found, centre=True)
 
     @on(RowList.Opened)
     def _opened(self) -> None:
-        each = self._row_at
+        each, at = self._shown_at, self.row_at
         if isinstance(each, Fold):
-            self._open.add(each.start)
+            self.compared.unfold(each)
             self._reshow(each)
-        elif each is not None:
+        elif isinstance(each, int) and self.diff.rows[each].kind is RowKind.REWRITTEN:
+            lines = self.compared.turn(each, self._opened_lines)
+            self._reshow(each)
+            self._rows.reveal(lines)
+        elif at is not None:
             from .text import TextScreen
 
-            row = self.diff.rows[each]
+            row = self.diff.rows[at]
             title = f"{preview_title(self.diff, row)}  {self.diff.title(row)}"
-            self.app.push_screen(TextScreen(title, self._whole(each)))
+            self.app.push_screen(TextScreen(title, self._whole(at)))
 
     def _whole(self, at: int) -> str:
         """The text in full; of a rewritten entry what it was and what it is."""
@@ -308,60 +272,64 @@ class DiffScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy the text of the selected row; of what was rewritten, as it was before."""
-        each = self._row_at
-        if each is None or isinstance(each, Fold):
+        at = self.row_at
+        if at is None:
             self.notify("There is no text in this row.", markup=False)
             return
-        before, after = self.diff.entries(self.diff.rows[each])
+        before, after = self.diff.entries(self.diff.rows[at])
         entry = before or after
         assert entry is not None  # a row has at least one side
         text = self.diff.text(entry.item)
-        self.app.copy_to_clipboard(text)
-        told = figures.count(len(text), "character")
-        self.notify(f"Copied {entry.id}: {told}.", markup=False)
+        copy_text(self.app, text, str(entry.id))
 
     def action_expand(self) -> None:
         """Unfold all that was kept, or fold it."""
-        keep = self._row_at
-        self.expanded = not self.expanded
-        self._open.clear()
+        keep = self._shown_at
+        self.compared.expand()
         self._reshow(keep)
 
     def action_filter(self) -> None:
         """Choose what is shown."""
         from .filter import FilterScreen
 
-        keep = self._row_at
+        keep = self._shown_at
 
         def chosen(by: Filter | None) -> None:
-            if by is not None and by != self.by:
-                self.by = by
+            if by is not None and by != self.compared.by:
+                self.compared.filter(by)
                 self._reshow(keep)
 
-        self.app.push_screen(FilterScreen(self.diff, self.by), chosen)
+        self.app.push_screen(FilterScreen(self.diff, self.compared.by), chosen)
 
-    def action_summary(self) -> None:
+    async def action_summary(self) -> None:
         """The summary against the one before, or the entries again."""
-        if self.has_class("summary"):
+        if self._summary is not None:
+            self._summary = None
             self.remove_class("summary")
             self._rows.focus()
-            self._draw_head()
+            self._head.show()
             return
         card = self.card
         self._summary = summary_diff(self._state, card.ordinal) if card is not None else None
         if self._summary is None:
             self.notify("There is no summary here that could be read.", markup=False)
             return
+        page = next(iter(self.query("#diff-summary").results(Page)), None)
+        if page is None:
+            # Not many look at it, and a widget more makes every opening slower.
+            page = Page(id="diff-summary")
+            await self.mount(page, before=self.query_one(KeyFooter))
         self.add_class("summary")
-        self._summary_page.focus()
+        page.focus()
+        self._head.show()
         self.call_after_refresh(self._draw_summary)
 
     def _draw_summary(self) -> None:
         if self._summary is not None:
-            self._summary_page.fill(summary_diff_lines(self._summary, self._summary_page.cells))
-        self._draw_head()
+            page = self.query_one("#diff-summary", Page)
+            page.fill(summary_diff_lines(self._summary, page.cells))
 
-    def action_compaction(self, step: int) -> None:
+    async def action_compaction(self, step: int) -> None:
         """To the compaction before or after, with the same view."""
         if self.card is None:
             self.notify("These are two positions, not a compaction.", markup=False)
@@ -374,12 +342,13 @@ class DiffScreen(Screen[None]):
             return
         diff = compaction_diff(cards[at], self._state)
         assert diff is not None  # only comparable ones are in the list
-        in_summary = self.has_class("summary")
+        in_summary = self._summary is not None
         self.remove_class("summary")
         self._begin(diff, cards[at])
+        self._counting.resume()
         self._fresh()
         if in_summary:
-            self.action_summary()
+            await self.action_summary()
 
     def action_close(self) -> None:
         """Back to the session."""
@@ -401,9 +370,3 @@ def comparable(state: SessionState) -> list[Card]:
         for card in state.cards
         if card.context_before is not None and card.context_after is not None
     ]
-
-
-def _covers(each: int | Fold, wanted: int | None) -> bool:
-    if wanted is None:
-        return False
-    return each.start <= wanted < each.stop if isinstance(each, Fold) else each >= wanted

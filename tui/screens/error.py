@@ -8,12 +8,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from thresher.core.text import clean_line
 
+from ..copying import copy_text
 from ..keys import Where, bindings
 from ..plain import PlainStatic
+from ..theme import keyed
+from ..widgets.footer import KeyFooter
 from ..widgets.reader import Reader
 
 
@@ -26,7 +28,8 @@ def told(error: BaseException, path: str = "") -> str:
     )
     return (
         f"This is a fault of thresher, not of yours. {kept}\n"
-        "Esc goes back; what was running has stopped. The text below helps to find the fault."
+        "<reader.close> goes back; what was running has stopped. The text below helps to find "
+        "the fault."
     )
 
 
@@ -40,19 +43,24 @@ class ErrorScreen(Screen[None]):
         super().__init__()
         self._error = error
         self._path = path
-        self._reader = Reader("".join(traceback.format_exception(error)))
+        self._text = "".join(traceback.format_exception(error))
+        self._reader = Reader(self._text)
 
     def compose(self) -> ComposeResult:
         """The kind of error, what it means, and where it came from."""
         kind = f"Unexpected error: {type(self._error).__name__}"
         yield PlainStatic(kind, classes="error-title")
-        yield PlainStatic(told(self._error, self._path), classes="error-told")
+        yield PlainStatic(keyed(self.app, told(self._error, self._path)), classes="error-told")
         yield self._reader
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """The end of a traceback says the most."""
         self.call_after_refresh(self._reader.scroll_end, animate=False)
+
+    def action_copy(self) -> None:
+        """Copy the traceback."""
+        copy_text(self.app, self._text, "the traceback")
 
     def action_page(self) -> None:
         """One page down, as pagers do."""

@@ -15,12 +15,14 @@ from thresher.core.text import clean_line
 
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, cut, span, spread
+from ..theme import keyed
 from ..widgets.diff_lines import ORDER, SIGNS
 from ..widgets.row_list import RowList
 from .dialog import Dialog
 
 SIZES = (100, 1_000, 5_000, 20_000)
 MOST_TOOLS = 200
+CHOOSES = "<list.open> chooses, <modal.close> goes back to the list."
 
 
 class _Choice(NamedTuple):
@@ -45,7 +47,7 @@ class FilterScreen(Dialog[Filter]):
         with Vertical(classes="dialog list"):
             yield PlainStatic("show only", classes="dialog-title")
             yield self._rows
-            yield PlainStatic("Enter chooses, Esc goes back to the list.", classes="hint")
+            yield PlainStatic(keyed(self.app, CHOOSES), classes="hint")
 
     def on_mount(self) -> None:
         """Begin at the top."""

@@ -141,6 +141,7 @@ class FindingScreen(TravelScreen):
             span(line_of(before, cells), Tone.MUTED),
             span(line_of(word, cells), Tone.FOUND),
             span(line_of(after, cells), Tone.MUTED),
+            span("" if text.endswith(word + after) else ELLIPSIS, Tone.FAINT),
         ]
 
     @on(Timeline.JumpWanted)

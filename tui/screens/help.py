@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -16,6 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ..keys import KEYS, Key, Where, bindings, grouped, shown_keys
+from ..offering import Offering
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, pad, span, wrap
 from ..theme import ThemedApp, key_words
@@ -55,6 +55,13 @@ def places_of(screen: Screen[object]) -> list[Where]:
         if isinstance(binding, Binding) and binding.id in where
     }
     return [place for place in Where if place in bound or place is Where.APP]
+
+
+def useless(screen: Screen[object]) -> frozenset[str]:
+    """The ids of the keys that can never do anything on a screen as it is."""
+    if not isinstance(screen, Offering):
+        return frozenset()
+    return frozenset(key.id for key in KEYS if screen.offers(key.id) is False)
 
 
 def key_lines(width: int, places: Iterable[Where], table: Sequence[Key] = KEYS) -> list[list[Line]]:
@@ -114,11 +121,12 @@ def _stacked(blocks: list[list[Line]]) -> list[Line]:
 
 
 class HelpBody(Lines):
-    """The help, as high as it needs to be. `places` are those of the screen it is about."""
+    """The help, as high as it needs to be. `places` are those of the screen it is about, `without`
+    the ids of keys that can do nothing there."""
 
-    def __init__(self, places: Sequence[Where]) -> None:
+    def __init__(self, places: Sequence[Where], without: Collection[str] = ()) -> None:
         super().__init__()
-        self._here = tuple(places)
+        self._here, self._without = tuple(places), without
         self.everything = not self._here
 
     def turn(self) -> None:
@@ -135,7 +143,9 @@ class HelpBody(Lines):
         """The help for this width."""
         app = self.app
         table = app.key_table if isinstance(app, ThemedApp) else KEYS
-        return help_lines(width, Where if self.everything else self._here, table)
+        if self.everything:
+            return help_lines(width, Where, table)
+        return help_lines(width, self._here, [key for key in table if key.id not in self._without])
 
 
 class HelpScreen(Dialog[None]):
@@ -145,16 +155,16 @@ class HelpScreen(Dialog[None]):
 
     body = query_one(HelpBody)
 
-    def __init__(self, places: Sequence[Where] = ()) -> None:
+    def __init__(self, places: Sequence[Where] = (), without: Collection[str] = ()) -> None:
         super().__init__()
-        self._places = places
+        self._places, self._without = places, without
 
     def compose(self) -> ComposeResult:
         """A title over the help, which scrolls where it does not fit."""
         with Vertical(classes="dialog"):
             yield PlainStatic(classes="dialog-title")
             with VerticalScroll(can_focus=True):
-                yield HelpBody(self._places)
+                yield HelpBody(self._places, self._without)
 
     def on_mount(self) -> None:
         """Say what is shown."""
@@ -170,8 +180,3 @@ class HelpScreen(Dialog[None]):
         """All keys, or those of the screen below."""
         self.body.turn()
         self._entitle()
-
-    def on_click(self, event: events.Click) -> None:
-        """A click beside it closes it."""
-        if event.widget is self:
-            self.action_close()

@@ -9,18 +9,17 @@ from thresher.core.events import DebuggerStopped
 from thresher.core.state import SessionState
 from thresher.core.views import Row, RowKind
 
-from ..model import DebugActor
+from ..model import DebugActor, Holder, OutsideHolder
 from ..spans import Line
 from ..theme import key_words
 from ..widgets.lines import Lines
 from ..widgets.prompt import Prompt
-from ..widgets.stop_lines import bar_line
 from ..widgets.timeline_rows import run_of
-from .debugging import attempt, choose_breakpoints, confirm_restore, confirm_undo
-from .stop import StopScreen
+from .attempts import attempt
 from .travel import TravelScreen
 
-CANNOT = "Only a session that thresher runs itself can be held and changed."
+CANNOT = "Only a session that thresher runs itself can be changed."
+CANNOT_HOLD = "The program of this session waits for nobody before it compacts."
 
 
 class StopBar(Lines):
@@ -33,6 +32,7 @@ class StopBar(Lines):
     def __init__(self) -> None:
         super().__init__()
         self._told: tuple[str, str] = ("", "")
+        self._left: int | None = None
 
     def show_stop(self, state: SessionState) -> None:
         """Show where it stands, or nothing."""
@@ -43,8 +43,19 @@ class StopBar(Lines):
             self.show()
 
     def draw(self, width: int, height: int) -> list[Line]:
+        from ..widgets.stop_head_lines import bar_line
+
         keys = key_words(self.app, "console.stop"), key_words(self.app, "console.go_on")
-        return [bar_line(*self._told, keys, width)]
+        reason, point = self._told
+        if self._left is not None:
+            reason = f"goes on in {self._left} s: {reason}"
+        return [bar_line(reason, point, keys, width)]
+
+    def count_down(self, left: int | None) -> None:
+        """Show how many seconds a program still waits; None where it waits as long as it must."""
+        if left != self._left:
+            self._left = left
+            self.show()
 
 
 class HoldingScreen(TravelScreen):
@@ -56,6 +67,8 @@ class HoldingScreen(TravelScreen):
     _seen_stop: DebuggerStopped | None = None
     """The stop that the user has been shown, or has been told of over a half-written message."""
 
+    _seen_outside: OutsideHolder | None = None
+
     @property
     def debug_actor(self) -> DebugActor | None:
         """Who can hold the agent, or None for a session that can only be watched."""
@@ -65,12 +78,20 @@ class HoldingScreen(TravelScreen):
     def look_for_stop(self) -> None:
         """Show a stop that has just been reached. A half-written message is left alone: then the
         line above it says that the agent waits."""
+        if self.model.outside is not self._seen_outside:
+            self._seen_outside = self.model.outside
+            self.keep_breakpoints()
         stopped = self.model.history.state.stopped
+        outside = self.model.outside
+        if outside is not None and stopped is not None:
+            self.stop_bar.count_down(max(0, outside.seconds_left))
         if stopped is None or stopped is self._seen_stop:
             return
-        actor = self.debug_actor
-        if actor is None or actor.proposal() is None:
+        holder = self.model.holder
+        if holder is None or holder.proposal() is None:
             return
+        from .stop import StopScreen
+
         screen = self.app.screen
         if self.is_active:
             self._seen_stop = stopped
@@ -85,21 +106,43 @@ class HoldingScreen(TravelScreen):
             self.notify(CANNOT, markup=False)
         return actor
 
+    def _holder(self) -> Holder | None:
+        holder = self.model.holder
+        if holder is None:
+            self.notify(CANNOT_HOLD, markup=False)
+        return holder
+
+    def keep_breakpoints(self) -> None:
+        """Hold a program where it was held before, and say so."""
+        outside = self.model.outside
+        if outside is None or not (points := outside.breakpoints()):
+            return
+        if attempt(self, outside.watch):
+            told = ", ".join(point.words() for point in points)
+            key = key_words(self.app, "console.breakpoints")
+            self.notify(
+                f"{outside.setting_up} {key} clears it.", title=f"Held {told}", markup=False
+            )
+
     def action_stop(self) -> None:
         """Look at the stop."""
-        actor = self._actor()
-        if actor is None:
+        holder = self._holder()
+        if holder is None:
             return
-        if actor.proposal() is None:
+        if holder.proposal() is None:
             key = key_words(self.app, "console.breakpoints")
             self.notify(f"The agent is not stopped; {key} sets a breakpoint.", markup=False)
             return
-        self.app.push_screen(StopScreen(self.model, actor))
+        from .stop import StopScreen
+
+        self.app.push_screen(StopScreen(self.model, holder))
 
     def action_breakpoints(self) -> None:
         """Set and clear breakpoints."""
-        if (actor := self._actor()) is not None:
-            choose_breakpoints(self, actor)
+        from .debugging import choose_breakpoints
+
+        if (holder := self._holder()) is not None:
+            choose_breakpoints(self, holder, holder.setting_up)
 
     def action_step_round(self) -> None:
         """Stop after the next round."""
@@ -109,11 +152,13 @@ class HoldingScreen(TravelScreen):
 
     def action_go_on(self) -> None:
         """Go on from a stop."""
-        if (actor := self._actor()) is not None:
-            attempt(self, actor.go_on)
+        if (holder := self._holder()) is not None:
+            attempt(self, holder.go_on)
 
     def action_undo(self) -> None:
         """Take the newest compaction back, after a look at what that does."""
+        from .debugging import confirm_undo
+
         if (actor := self._actor()) is not None:
             confirm_undo(self, self.model, actor)
 
@@ -131,6 +176,8 @@ class HoldingScreen(TravelScreen):
 
     def action_restore(self) -> None:
         """Bring the selected entry back, after a look at what that does."""
+        from .debugging import confirm_restore
+
         actor = self._actor()
         ids = self._ids() if actor is not None else ()
         if actor is not None and ids:

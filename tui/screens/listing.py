@@ -13,10 +13,13 @@ from textual.containers import Vertical
 from ..keys import Where, bindings
 from ..plain import PlainStatic
 from ..spans import Line, clip, spread
+from ..theme import keyed
 from ..widgets.row_list import RowList
 from .dialog import Dialog
 
 Value = TypeVar("Value")
+
+GOES = "<list.open> goes there, <modal.close> closes."
 
 
 class Entry(NamedTuple, Generic[Value]):
@@ -37,17 +40,19 @@ class ListScreen(Dialog[Value], Generic[Value]):
         super().__init__()
         self._title, self._hint, self._at = title, hint, cursor
         self.entries = list(entries)
-        self.rows = RowList(empty=empty)
+        self.rows = RowList()
+        self._empty = empty
 
     def compose(self) -> ComposeResult:
         """A title, the entries and what keys do."""
         with Vertical(classes="dialog list wide"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield self.rows
-            yield PlainStatic(self._hint or "Enter goes there, Esc closes.", classes="hint")
+            yield PlainStatic(keyed(self.app, self._hint or GOES), classes="hint")
 
     def on_mount(self) -> None:
         """Begin where the reader is."""
+        self.rows.empty = keyed(self.app, self._empty)
         self.refill(self._at)
         self.rows.focus()
 
@@ -76,9 +81,9 @@ class MarkList(ListScreen[int]):
         super().__init__(
             "bookmarks",
             entries,
-            hint="Enter goes there, x removes it, Esc closes.",
+            hint="<list.open> goes there, <marks.remove> removes it, <modal.close> closes.",
             cursor=cursor,
-            empty="no bookmark yet; m sets one at the selected row",
+            empty="no bookmark yet; <console.bookmark> sets one at the selected row",
         )
         self.removed: list[int] = []
 

@@ -33,7 +33,7 @@ class LookingScreen(FindingScreen):
 
         from .diff import DiffScreen
 
-        card = self._card_here()
+        card = self.card_here
         if card is None:
             self.say("There is no compaction here to compare.")
             return
@@ -44,7 +44,10 @@ class LookingScreen(FindingScreen):
         self.pause()
         self.app.push_screen(DiffScreen(self.model.state, diff, card=card))
 
-    def _card_here(self) -> Card | None:
+    @property
+    def card_here(self) -> Card | None:
+        """The selected compaction, or else the last one before the selected row that changed
+        anything, or else the next one."""
         state, at = self.model.state, self.timeline.cursor
         rows = state.rows
         if 0 <= at < len(rows) and rows[at].kind is RowKind.COMPACTION:
@@ -83,6 +86,24 @@ class LookingScreen(FindingScreen):
         self.app.push_screen(
             AskScreen("compare two positions", "two of them, such as: c1 #120", POSITIONS), answered
         )
+
+    def action_copy(self) -> None:
+        """Copy the text of the selected row: a message, the output of a call (without one, the
+        call), the summary of a compaction."""
+        from ..copying import copy_text
+        from .holding import ids_of
+
+        row, state = self.timeline.row, self.model.state
+        if row is not None and row.kind is RowKind.COMPACTION:
+            card = state.cards[row.card]
+            if card.summary:
+                copy_text(self.app, card.summary, f"the summary of compaction {card.ordinal}")
+                return
+        ids = ids_of(state, row) if row is not None else ()
+        if not ids:
+            self.say("There is no text in this row.")
+            return
+        copy_text(self.app, state.text(state.known[ids[-1]].item), str(ids[-1]))
 
     # -- forecast and phases ---------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ works on a decision (a summary is being written) the screen stays; it closes whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events, on
@@ -14,38 +13,29 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
-from textual.screen import Screen
 
 from thresher.core.debug import stop as held
 from thresher.core.debug.stop import Fate, Point, Stop
+from thresher.core.insight.naming import item_title
 from thresher.core.text import clean
 from thresher.core.views import Card, CardStatus
 
 from .. import figures
 from ..bridge import TICK_SECONDS
+from ..copying import copy_text
 from ..keys import Where, bindings
-from ..model import ConsoleModel, DebugActor
+from ..model import ConsoleModel, Holder
 from ..spans import Line, Tone, span
 from ..theme import key_words
+from ..widgets import outside_lines
 from ..widgets.footer import KeyFooter
-from ..widgets.lines import Lines
 from ..widgets.page import Page
 from ..widgets.row_list import RowList
-from ..widgets.stop_lines import (
-    basis_of,
-    entry_lines,
-    head_lines,
-    lines_of,
-    request_lines,
-    row_line,
-    summarised,
-    summary_lines,
-    why_of,
-)
+from ..widgets.stop_head import StopHead
+from ..widgets.stop_lines import basis_of, entry_lines, lines_of, row_line, summarised, why_of
+from ..widgets.stop_summary_lines import request_lines, request_text, summary_lines
 from ..widgets.title import Title
-from .ask import AskScreen
-from .debugging import attempt, choose_breakpoints, choose_policy, confirm_undo
-from .write import WriteScreen, Written
+from .deciding import DecidingScreen
 
 NARROW_BELOW = 110
 LOW_BELOW = 30
@@ -54,26 +44,7 @@ VIEWS = ("entry", "request", "summary")
 _RUNNING = (CardStatus.RUNNING, CardStatus.PROPOSED)
 
 
-class StopHead(Lines):
-    """Where it stands still, and what the edit comes to."""
-
-    DEFAULT_CSS = """
-    StopHead { height: 8; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.content: tuple[Stop | None, ConsoleModel, Sequence[held.Line]] | None = None
-
-    def draw(self, width: int, height: int) -> list[Line]:
-        if self.content is None:
-            return []
-        stop, model, lines = self.content
-        apply = key_words(self.app, "stop.apply")
-        return head_lines(stop, model.history.state, lines, width, height, apply)[:height]
-
-
-class StopScreen(Screen[None]):
+class StopScreen(DecidingScreen):
     """The entries of the context with what would happen to each, and what can be done about it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.STOP)
@@ -83,15 +54,14 @@ class StopScreen(Screen[None]):
     rows = query_one(RowList)
     page = query_one(Page)
 
-    def __init__(self, model: ConsoleModel, actor: DebugActor) -> None:
-        super().__init__()
-        self.model, self.actor = model, actor
+    def __init__(self, model: ConsoleModel, holder: Holder) -> None:
+        super().__init__(model, holder)
         self.lines: list[held.Line] = []
-        self.stop: Stop | None = None
         self.view = "entry"
         self._seen: tuple[object, ...] = ()
+        self.decided: Stop | None = None
+        """The newest stop there was: while the agent works on a decision, its figures stay."""
         self._pass = ""
-        self._draft = ""
         self._filling = False
         self.leaving = False
         """It is about to close: what comes now is for whoever is below."""
@@ -130,19 +100,28 @@ class StopScreen(Screen[None]):
         """Take the stop as it is now; close when the agent has gone on."""
         if self.leaving:
             return
-        stop, state = self.actor.proposal(), self.model.history.state
+        stop, state = self.holder.proposal(), self.model.history.state
         card = self._card
         if stop is None and (card is None or card.status not in _RUNNING):
             self._gone_on(card)
             return
         streamed = card.streamed if card is not None and stop is None else ""
-        seen = (stop, state.pins, streamed, len(state.context))
+        outside = self.model.outside if stop is not None and stop.outside is not None else None
+        left = outside.seconds_left if outside is not None else 0
+        seen = (stop, state.pins, streamed, len(state.context), left)
         if all(a is b for a, b in zip(seen[:2], self._seen[:2], strict=False)) and (
             seen[2:] == self._seen[2:]
         ):
             return
+        if seen[:-1] == self._seen[:-1]:
+            self._seen = seen
+            self.head.show()
+            return
         fresh = stop is not None and (self.stop is None or stop.point is not self.stop.point)
+        here = self.line
         self._seen, self.stop = seen, stop
+        self.decided = stop or self.decided
+        self.refresh_bindings()
         if stop is None:
             self.view = "summary"
         else:
@@ -150,7 +129,7 @@ class StopScreen(Screen[None]):
             if fresh:
                 self._arrived(stop)
             self.lines = lines_of(stop, state)
-        self._fill()
+        self._fill(here)
 
     def _arrived(self, stop: Stop) -> None:
         edit = stop.proposal.edit if stop.proposal is not None else None
@@ -171,6 +150,8 @@ class StopScreen(Screen[None]):
             self._tell(f"Compaction {card.ordinal} applied", f"{told}. {marks}".strip())
         elif card is not None:
             self._tell(f"Compaction {card.status}", card.reason)
+        elif self.model.outside is not None and self.stop is not None and self.stop.outside:
+            self._tell(f"{self.stop.outside.program} goes on", f"{self.model.outside.ended}.")
         self.leaving = True
         if self.is_active:
             self.dismiss()
@@ -183,19 +164,20 @@ class StopScreen(Screen[None]):
     def _tell(self, title: str, text: str) -> None:
         self.app.notify(clean(text[:300]), title=title, markup=False)
 
-    def _fill(self) -> None:
+    def _fill(self, here: held.Line | None = None) -> None:
+        """Draw everything anew, with `here` selected: by default what is selected now."""
         if not self.is_mounted:
             return
-        state, here = self.model.history.state, self.line
+        state, here = self.model.history.state, here or self.line
         at = self._place(here) if here is not None else 0
-        pins, told = state.pins, summarised(self.stop)
-        basis = basis_of(self.stop, state)
+        pins, told = state.pins, summarised(self.decided)
+        basis = basis_of(self.decided, state)
         lines = self.lines
 
         def draw(at: int, cells: int) -> Line:
             return row_line(state, lines[at], why_of(lines[at], pins, told), basis, cells)
 
-        self.head.content = (self.stop, self.model, lines)
+        self.head.content, self.head.decided = (self.stop, self.model, lines), self.decided
         self.head.show()
         self._filling = True
         self.rows.fill(len(lines), draw, cursor=at)
@@ -222,7 +204,12 @@ class StopScreen(Screen[None]):
 
     def _show_text(self) -> None:
         state, stop, cells = self.model.history.state, self.stop, max(20, self.page.cells)
+        outside = stop.outside if stop is not None else None
         match self.view:
+            case "request" if outside is not None:
+                lines = outside_lines.request_lines(outside, cells)
+            case "summary" if outside is not None and stop is not None:
+                lines = outside_lines.summary_lines(stop, cells)
             case "request":
                 lines = request_lines(stop.pending if stop is not None else None, stop, cells)
             case "summary":
@@ -232,8 +219,10 @@ class StopScreen(Screen[None]):
                 lines = summary_lines(stop, streamed, cells, keys)
             case _:
                 line = self.line
-                why = why_of(line, state.pins, summarised(stop)) if line is not None else ""
-                lines = entry_lines(state, line, why, basis_of(stop, state), cells)
+                told = summarised(self.decided)
+                why = why_of(line, state.pins, told) if line is not None else ""
+                read = key_words(self.app, "stop.read")
+                lines = entry_lines(state, line, why, basis_of(self.decided, state), cells, read)
         self.page.fill(lines)
 
     def _titles(self) -> None:
@@ -296,6 +285,41 @@ class StopScreen(Screen[None]):
         self._titles()
         self.call_after_refresh(self._show_text)
 
+    def _whole(self) -> tuple[str, str]:
+        """Name and whole text of what is in view."""
+        stop, state, card = self.stop, self.model.history.state, self._card
+        if self.view == "request":
+            pending = stop.pending if stop is not None else None
+            return "the request for the summary", request_text(pending, state) if pending else ""
+        if self.view == "summary":
+            edit = stop.proposal.edit if stop is not None and stop.proposal is not None else None
+            summary = edit.summary if edit is not None else None
+            if summary is not None and stop is not None and stop.pending is None:
+                return "the summary", summary.text
+            return "the summary so far", card.streamed if card is not None else ""
+        line = self.line
+        return (str(line.entry.id), state.text(line.entry.item)) if line is not None else ("", "")
+
+    def action_read_all(self) -> None:
+        """The whole text of what is in view, on a screen of its own."""
+        from .text import TextScreen
+
+        name, text = self._whole()
+        if not text:
+            self.notify("There is no text here yet.", markup=False)
+            return
+        line = self.line
+        title = item_title(self.model.history.state, line.entry.item) if line is not None else ""
+        self.app.push_screen(TextScreen(f"{name}  {title}" if self.view == "entry" else name, text))
+
+    def action_copy(self) -> None:
+        """Copy the text of what is in view, as it was recorded or written."""
+        name, text = self._whole()
+        if not text:
+            self.notify("There is no text here yet.", markup=False)
+            return
+        copy_text(self.app, text, name)
+
     def action_leave(self) -> None:
         """Back to the list, else to the console; the agent goes on waiting."""
         if self.has_class("reading") and self.has_class("one-column"):
@@ -306,104 +330,3 @@ class StopScreen(Screen[None]):
         else:
             self.leaving = True
             self.dismiss()
-
-    # -- decisions -------------------------------------------------------------------------------
-
-    def _do(self, work: object, *arguments: object) -> None:
-        attempt(self, work, *arguments)
-        self.tick()
-
-    def action_apply(self) -> None:
-        """Ask for the summary as shown, apply the edit as shown, or go on where none is held."""
-        if self.stop is not None and self.stop.pass_id:
-            self._do(self.actor.decide, "apply")
-        else:
-            self._do(self.actor.go_on)
-
-    def action_skip_pass(self) -> None:
-        """Not this time."""
-        self._do(self.actor.decide, "skip")
-
-    def action_step_round(self) -> None:
-        """Go on, and stop after the next round."""
-        self._do(self.actor.step)
-
-    def action_go_on(self) -> None:
-        """Go on to the next breakpoint."""
-        self._do(self.actor.go_on)
-
-    def action_pin(self) -> None:
-        """Let the selected entry survive every compaction, or let it go again."""
-        line = self._of_context("pinned")
-        if line is None:
-            return
-        id = line.entry.id
-        if id in self.model.history.state.pins:
-            self._do(self.actor.unpin, (id,))
-        else:
-            self._do(self.actor.pin, (id,))
-
-    def action_drop(self) -> None:
-        """Let the selected entry go with this edit, or leave it to the policy again."""
-        line = self._of_context("dropped")
-        if line is None or self.stop is None:
-            return
-        id = line.entry.id
-        self._do(self.actor.keep if id in self.stop.drops else self.actor.drop, (id,))
-
-    def _of_context(self, what: str) -> held.Line | None:
-        line = self.line
-        if line is not None and line.fate in (Fate.INSERT, Fate.REPLACEMENT):
-            self.notify(f"It is not in the context yet, so it cannot be {what}.", markup=False)
-            return None
-        return line
-
-    def action_focus_text(self) -> None:
-        """Say what the summary must keep above all, and have it asked for anew."""
-        situation = self.stop.situation if self.stop is not None else None
-        before = situation.focus if situation is not None else ""
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self._do(self.actor.focus, text)
-
-        hint = "The summary is asked for with it."
-        screen = AskScreen("what must the summary keep above all?", "a focus", hint, clean(before))
-        self.app.push_screen(screen, answered)
-
-    def action_edit(self) -> None:
-        """Write the summary, or change the one that is there, before it is applied."""
-        stop = self.stop
-        edit = stop.proposal.edit if stop is not None and stop.proposal is not None else None
-        summary = edit.summary if edit is not None and stop and stop.pending is None else None
-        if stop is None or (stop.pending is None and summary is None):
-            self.notify("This compaction has no summary to edit.", markup=False)
-            return
-        text = clean(summary.text) if summary is not None else ""
-
-        def answered(written: Written | None) -> None:
-            if written is None:
-                return
-            if not written.done:
-                self._draft = written.text
-            elif written.text != text:
-                self._do(self.actor.write_summary, written.text)
-
-        title = "the summary" if summary is not None else "write the summary"
-        self.app.push_screen(WriteScreen(title, self._draft or text), answered)
-
-    def action_fresh(self) -> None:
-        """Ask for another summary."""
-        self._do(self.actor.fresh_summary)
-
-    def action_policy(self) -> None:
-        """Let another policy make the proposal of this pass."""
-        choose_policy(self, self.model, lambda name: self._do(self.actor.choose_policy, name))
-
-    def action_breakpoints(self) -> None:
-        """Set and clear breakpoints."""
-        choose_breakpoints(self, self.actor)
-
-    def action_undo(self) -> None:
-        """Take the last compaction back."""
-        confirm_undo(self, self.model, self.actor)

@@ -7,13 +7,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from thresher.core.text import clean_line
 
 from .. import figures
+from ..copying import copy_text
 from ..keys import Where, bindings
-from ..spans import Line, Tone, span, spread
+from ..spans import Line, Tone, cut, span, spread
+from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.reader import Reader
 
@@ -39,6 +40,7 @@ class TextScreen(Screen[None]):
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
+        self._text, self._named = text, title
         self._reader = Reader(text)
         lines = figures.count(self._reader.line_count, "line")
         self._head = TextHead(title, f"{lines}, {len(text):,} characters")
@@ -47,7 +49,11 @@ class TextScreen(Screen[None]):
         """A line about the text, and the text."""
         yield self._head
         yield self._reader
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
+
+    def action_copy(self) -> None:
+        """Copy the text as it was given, not as it is shown."""
+        copy_text(self.app, self._text, cut(self._named, 40) or "the text")
 
     def action_page(self) -> None:
         """One page down, as pagers do."""

@@ -19,7 +19,7 @@ from ..widgets.lines import Lines
 
 class Step(NamedTuple):
     """One step. `lit` are the parts that it shows, `side` where its words stand; `<id>` in them is
-    the key of that id."""
+    the key of that id, `<id,2>` the second one."""
 
     title: str
     words: str
@@ -47,7 +47,8 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "One thing in full",
-        "All of the selected row: its text, its tokens, where it came from and what became of it.\n"
+        "All of the selected row: its text, its tokens, where it came from and what became of it. "
+        "<console.detail> shows it where there is no room beside the timeline.\n"
         "<console.diff> shows a compaction before and after, <console.context> the exact list that "
         "the model sees.",
         ("#detail-pane", "#timeline-pane"),
@@ -64,9 +65,9 @@ STEPS: tuple[Step, ...] = (
     ),
     Step(
         "Never stuck",
-        "<app.help> lists the keys of the screen you are on. <app.palette> finds every command by "
-        "its name, this tour too: App: Take the tour.",
-        ("Footer",),
+        "<app.help> lists the keys of the screen you are on (<app.help,2> while you write). "
+        "<app.palette> finds every command by its name, this tour too: App: Take the tour.",
+        ("KeyFooter",),
         "middle",
     ),
 )
@@ -98,7 +99,9 @@ class TourBody(Lines):
         step = STEPS[self.at]
         # Control characters, which take no cell, hold a key together while the words are wrapped.
         words = re.sub(
-            r"<([a-z_.]+)>", lambda found: f"\x02{key_words(self.app, found[1])}\x03", step.words
+            r"<([a-z_.]+)(?:,(\d))?>",
+            lambda found: f"\x02{key_words(self.app, found[1], int(found[2] or 1))}\x03",
+            step.words,
         )
         dots = " ".join("●" if at == self.at else "○" for at in range(len(STEPS)))
         keys = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from textual import on
@@ -48,6 +49,7 @@ class TravelScreen(Screen[None]):
         super().__init__()
         self.model = model
         self.insights = Insights(model.history)
+        self._fetching = False
         self._trail: list[_Spot] = []
         self._player: Timer | None = None
         self._playing = False
@@ -78,13 +80,20 @@ class TravelScreen(Screen[None]):
             self.detail.again()
             return
 
-        def fetch() -> None:
-            insights.fetch(row)
-            self.app.call_from_thread(self.detail.again)
+        if self._fetching:
+            # A thread cannot be stopped; when it is done, the row that is shown then is asked for.
+            return
+        self._fetching = True
 
-        self.run_worker(
-            fetch, name="insight", group="insight", thread=True, exclusive=True, exit_on_error=False
-        )
+        async def fetch() -> None:
+            try:
+                await asyncio.to_thread(insights.fetch, row)
+            finally:
+                self._fetching = False
+            self.detail.again()
+
+        work: Callable[[], Awaitable[None]] = fetch
+        self.run_worker(work, name="insight", group="insight", exit_on_error=False)
 
     # -- time ------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from thresher.core.text import clean
 from ..keys import Where, bindings
 from ..plain import PlainStatic
 from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from .dialog import Dialog
 
 
@@ -41,7 +42,9 @@ class WriteScreen(Dialog[Written]):
         with Vertical(classes="dialog writing"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield self._area
-            yield PlainStatic(f"{use} uses it   {leave} keeps it as a draft", classes="hint")
+            yield Choices(
+                [Choice(use, "uses it", "use"), Choice(leave, "keeps it as a draft", "close")]
+            )
 
     def on_mount(self) -> None:
         """Begin to write."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from thresher.core.context import Context, EntryId
 from thresher.core.text import clean
 from thresher.core.tokens import Usage
@@ -42,6 +44,11 @@ def edge(card: Card) -> Tone:
     """The tone of a card's left edge: what kind of end it came to."""
     tone = _STATUS[card.status][1]
     return Tone.SUMMARY if tone is Tone.MUTED else tone
+
+
+def status_sign(card: Card) -> tuple[str, Tone]:
+    """How a compaction ended, as a sign: the summary's where it changed the context."""
+    return ("Σ", Tone.SUMMARY) if card.status in _CHANGED else _STATUS[card.status]
 
 
 def counts(card: Card, *, words: bool) -> Line:
@@ -119,9 +126,24 @@ def figures_line(card: Card, cells: int) -> Line:
         return spread(left, full, cells)
     short = counts(card, words=False)
     if width(left) + 3 + width(short) > cells:
-        brief = rest.partition(",")[0]
-        left = [span(number, Tone.STRONG), span(f" {brief}", Tone.MUTED)]
+        left = brief_change(card)
     return spread(left, short, cells)
+
+
+def brief_change(card: Card) -> Line:
+    """The change in few cells: what both figures have in common is left out, what they do not have
+    in common never is."""
+    before, after = card.before, card.after
+    if before is None or after is None or before.comparable(after):
+        number, rest = _tokens(card)
+        return [span(number, Tone.STRONG), span(f" {rest.partition(',')[0]}", Tone.MUTED)]
+    scopes = before.scope is not after.scope
+    line: Line = []
+    for tokens in (before, after):
+        line += [span(" → ", Tone.STRONG)] if line else []
+        what = tokens.scope if scopes else tokens.basis
+        line += [span(figures.figure(tokens), Tone.STRONG), span(f" {what}", Tone.MUTED)]
+    return line
 
 
 def folded_lines(card: Card, cells: int) -> list[Line]:
@@ -168,7 +190,7 @@ def open_lines(card: Card, cells: int) -> list[Line]:
 
 def facts(card: Card) -> list[tuple[str, str, Tone]]:
     """What is known of a compaction beside its figures: name, text (not clean), tone."""
-    moment = str(card.moment).replace("_", " ") if card.moment is not None else card.phase
+    moment = card.moment.words if card.moment is not None else card.phase
     found = [("reason", card.reason or "no reason recorded", Tone.PLAIN)]
     if card.reason_evidence != "recorded" or card.evidence != "recorded":
         known = f"compaction {card.evidence}, reason {card.reason_evidence}"
@@ -249,8 +271,35 @@ def _fact(name: str, text: str, tone: Tone, cells: int) -> list[Line]:
 def _ids(context: Context | None, ids: tuple[EntryId, ...]) -> str:
     if context is None:
         return figures.count(len(ids), "item")
-    span_text = context.span(ids).replace(",", " #").replace("-", "-#")
-    return f"#{span_text}" if len(span_text) < 400 else f"#{span_text[:400]} …"
+    told: list[str] = []
+    length = 0
+    for first, last in _runs(context, ids):
+        told.append(str(first) if first == last else f"{first}-{last}")
+        length += len(told[-1])
+        if length > _IDS_LENGTH:
+            told.append("…")
+            break
+    return " ".join(told)
+
+
+_IDS_LENGTH = 400
+
+
+def _runs(context: Context, ids: Iterable[EntryId]) -> Iterator[tuple[EntryId, EntryId]]:
+    """First and last of each run of neighbours in the context. A summary stands before what is
+    older than it, so a run ends where the numbers fall: "#29-#23" would be read as a mistake."""
+    places = sorted(place for id in ids if (place := context.place(id)) is not None)
+    entries = context.entries
+    first = last = -1
+    for place in places:
+        if last >= 0 and place == last + 1 and entries[last].id < entries[place].id:
+            last = place
+            continue
+        if last >= 0:
+            yield entries[first].id, entries[last].id
+        first = last = place
+    if last >= 0:
+        yield entries[first].id, entries[last].id
 
 
 def _usage(usage: Usage) -> str:

@@ -1,8 +1,10 @@
 """The token chart: the size of every request, the threshold, and how far each compaction fell.
 
 Eighth blocks, one column group for each figure. The top of the scale is the limit, where it is
-known. Figures that are not a provider's report (after a compaction, until the next report) are
-drawn faint, since they have another basis and often another scope.
+known and the figures come near it; a session far below its limit gets a scale that fits its own
+figures, and the title says what share of the limit its highest has. Figures that are not a
+provider's report (after a compaction, until the next report) are drawn faint, since they have
+another basis and often another scope.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from thresher.core.compaction.policy import Mark
 from thresher.core.state import SessionState
 from thresher.core.views import Point
 
-from ..figures import compact
+from ..figures import compact, percent
 from ..spans import Line, Tone, span, text_of
 from .lines import Lines
 
@@ -27,13 +29,38 @@ def column_width(points: int, cells: int) -> int:
     return next((size for size in (3, 2) if points * size <= cells), 1)
 
 
-def top_of(points: Sequence[Point], limit: int | None) -> int:
-    """The value at the top of the scale: the limit, or what has room for all figures."""
-    if limit:
-        return limit
+NEAR = 3
+"""A session whose highest figure is below the limit's n-th part has a scale of its own."""
+
+
+def top_of(points: Sequence[Point], limit: int | None, fires: int | None = None) -> int:
+    """The value at the top of the scale: the limit, or what has room for all figures.
+
+    `fires` is the lowest threshold. As long as nothing has been reported the limit is the scale.
+    """
     most = max((point.total or 0 for point in points), default=0)
-    step = int(10 ** max(2, len(str(most)) - 1))
-    return max(1000, -(-most // step) * step)
+    high = max(most, fires or 0)
+    if limit and (not most or high * NEAR >= limit):
+        return limit
+    step = int(10 ** max(2, len(str(high)) - 1))
+    return max(1000, -(-high // step) * step)
+
+
+def caption(state: SessionState) -> Line:
+    """The highest report of the session and its share of the limit, for the title."""
+    reports = [
+        point.total
+        for point in state.points
+        if point.total is not None and point.card < 0 and not point.estimated
+    ]
+    if not reports:
+        return []
+    most = max(reports)
+    told: Line = [span("most ", Tone.MUTED), span(f"{most:,}")]
+    limit = state.budget.limit if state.budget is not None else None
+    if limit:
+        told.append(span(f", {percent(most, limit)} of the limit", Tone.MUTED))
+    return told
 
 
 def blocks(value: int, top: int, rows: int) -> list[str]:
@@ -59,8 +86,8 @@ def chart_lines(state: SessionState, marks: Sequence[Mark], cells: int, height: 
     limit = state.budget.limit if state.budget is not None else None
     size = column_width(len(state.points), room)
     points = state.points[-(room // size) :]
-    top = top_of(points, limit)
     fires = min((item.tokens for item in marks), default=None)
+    top = top_of(points, limit, fires)
     grid = [[(" ", Tone.PLAIN)] * room for _ in range(rows)]
     for item in marks:
         if 0 < item.tokens <= top:

@@ -29,8 +29,10 @@ from ..insights import Insights
 from ..spans import Line, Tone, clip, column, cut, line_of, span, spread, wrap
 from ..travel import Place
 from .card_lines import facts, figures_lines, summary_lines, title_line
+from .overview_lines import overview_lines
 from .page import Sheet
 from .timeline_rows import PARSE_LIMIT, PIN, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
+from .turn_facts import turn_facts, turn_words
 
 HEAD_LINES = 1500
 TAIL_LINES = 500
@@ -152,6 +154,8 @@ def _entry(
         sheet.add(_heading(row.kind.value, _when(row.at), cells))
         sheet.add(*_fact("line", f"{row.n}", cells))
         sheet.add(*_section("Text"), *_text(row.text, cells))
+        if row.kind is RowKind.NOTE:
+            overview_lines(sheet, _until(state, row), cells)
         return
     sheet.add(_heading(f"{row.kind.value}  {row.id}", _tokens(state, row.id), cells))
     sheet.add(*_lineage(state, row.id, cells))
@@ -260,6 +264,10 @@ def _boundary(
     if row.text:
         sheet.add(*_fact("outcome", row.text, cells))
     if row.kind is not RowKind.ROUND:
+        for name, words in turn_words(state, turn_facts(state, row)):
+            sheet.add(*_fact(name, words, cells))
+        if row.kind is RowKind.TURN_END:
+            overview_lines(sheet, _until(state, row), cells)
         return
     if row.number == state.rounds:
         for channel, text in state.streams.items():
@@ -271,6 +279,11 @@ def _boundary(
         from .why_lines import why_not_lines
 
         sheet.add(*why_not_lines(why, cells))
+
+
+def _until(state: SessionState, row: Row) -> list[Card]:
+    """The compactions up to a row."""
+    return [card for card in state.cards if card.n <= row.n]
 
 
 def _card(

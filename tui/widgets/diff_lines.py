@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from thresher.core.context import Entry
 from thresher.core.insight.diff import Diff, DiffRow, Filter, Fold, RowKind, Total
-from thresher.core.insight.inline import Side
 from thresher.core.insight.naming import item_title, role_of
 from thresher.core.items import Item
 from thresher.core.state import SessionState
@@ -15,13 +14,23 @@ from thresher.core.text import cap_lines
 from thresher.core.tokens import Basis
 
 from .. import figures
-from ..spans import Line, Tone, clip, column, line_of, pad, span, spread, width, wrap
-from .pieces import apart, condensed, toned, wrap_spans
+from ..spans import Line, Span, Tone, clip, column, cut, line_of, pad, span, spread, width, wrap
+from .change_lines import (
+    BETWEEN,
+    BLOCK,
+    MOST,
+    SIDE_BY_SIDE,
+    change_of,
+    changed_lines,
+    excerpt,
+    sizes,
+)
 
-SIDE_BY_SIDE = 112
-"""From this width on the two contexts stand beside one another."""
 ID, ROLE, TOKENS = 7, 9, 8
-BETWEEN = " │ "
+ROOMY = 140
+"""From this width on the sizes of a change say what they are."""
+INDENT = 2
+"""Cells before the lines of an entry that is opened."""
 
 SIGNS: dict[RowKind, tuple[str, Tone]] = {
     RowKind.KEPT: ("=", Tone.KEPT),
@@ -31,8 +40,6 @@ SIGNS: dict[RowKind, tuple[str, Tone]] = {
     RowKind.INSERTED: ("+", Tone.INSERTED),
 }
 ORDER = (RowKind.REMOVED, RowKind.KEPT, RowKind.REWRITTEN, RowKind.MOVED, RowKind.INSERTED)
-PREVIEW = 400
-"""Lines of a text that the preview holds; Enter shows all of it."""
 
 
 def counts_line(
@@ -60,29 +67,38 @@ def counts_line(
     return clip(line, cells)
 
 
-def row_line(state: SessionState, diff: Diff, row: DiffRow, cells: int) -> Line:
-    """One entry: beside one another, or one line for both."""
+def row_line(
+    state: SessionState, diff: Diff, row: DiffRow, cells: int, *, opened: bool = False
+) -> Line:
+    """One entry: beside one another, or one line for both. A rewritten one says how; `opened` when
+    its text stands under it."""
     if cells >= SIDE_BY_SIDE:
-        return _both_sides(state, diff, row, cells)
-    glyph, tone = SIGNS[row.kind]
+        return _both_sides(state, diff, row, cells, opened)
     before, after = diff.entries(row)
-    entry = after or before
+    entry = before or after
     assert entry is not None  # a row has at least one side
     left: Line = [
-        span(f"{glyph} ", tone),
-        column(str((before or entry).id), ID + 1, Tone.FAINT),
+        _sign(row.kind, opened),
+        column(str(entry.id), ID + 1, Tone.FAINT),
         column(diff.role(row), ROLE + 1, Tone.MUTED),
-        span(subject_of(state, entry.item, cells), _body(row.kind)),
     ]
-    return spread(left, [span(_change(diff, row), Tone.MUTED)], cells)
+    right: Line = [span(_change(diff, row), Tone.MUTED)]
+    if row.kind is RowKind.REWRITTEN:
+        found = change_of(diff, row)
+        subject = cut(subject_of(state, entry.item, cells), max(12, cells // 5))
+        left += [span(subject, Tone.MUTED), span(" → ", Tone.FAINT), *excerpt(found, cells)]
+        right = [*sizes(found, named=False), span("  "), *right]
+    else:
+        left.append(span(subject_of(state, (after or entry).item, cells), _body(row.kind)))
+    return spread(left, right, cells)
 
 
-def fold_line(diff: Diff, fold: Fold, tokens: int | None, cells: int) -> Line:
-    """A run of kept entries that is folded away."""
+def fold_line(diff: Diff, fold: Fold, tokens: int | None, cells: int, key: str) -> Line:
+    """A run of kept entries that is folded away; `key` unfolds it."""
     told = f"  ⋯ {figures.count(fold.rows, 'entry', 'entries')} kept"
     if tokens is not None:
         told += f", {figures.mark(diff.basis)}{tokens:,} tokens"
-    return clip([span(told, Tone.FAINT), span("   Enter unfolds", Tone.FAINT)], cells)
+    return clip([span(told, Tone.FAINT), span(f"   {key} unfolds", Tone.FAINT)], cells)
 
 
 def heading_line(cells: int, remark: str) -> Line:
@@ -96,35 +112,20 @@ def heading_line(cells: int, remark: str) -> Line:
     return [*left, span(BETWEEN, Tone.RULE), *spread(after, right or _tokens_head(), half)]
 
 
-def preview_lines(diff: Diff, row: DiffRow, cells: int) -> list[Line]:
-    """The text of a row; of a rewritten one how it changed, word by word."""
+def preview_lines(diff: Diff, row: DiffRow, cells: int, *, opened: bool = False) -> list[Line]:
+    """The text of a row; of a rewritten one how it changed, word by word, or, where that is
+    `opened` in the list, what it is now."""
     before, after = diff.entries(row)
-    if row.kind is not RowKind.REWRITTEN:
-        entry = after or before
-        text = cap_lines(diff.text(entry.item), PREVIEW, 0, 4 * cells) if entry is not None else ""
-        return [[span(line)] for line in wrap(text, cells)][:PREVIEW] or [
-            [span("empty", Tone.FAINT)]
-        ]
-    pieces = condensed(apart(diff.pieces(row)))
-    if cells < SIDE_BY_SIDE:
-        return wrap_spans(toned(pieces), cells, PREVIEW)
-    half = (cells - len(BETWEEN)) // 2
-    old = wrap_spans(toned(pieces, Side.OLD), half, PREVIEW)
-    new = wrap_spans(toned(pieces, Side.NEW), half, PREVIEW)
-    return beside(old, new, cells)
+    if row.kind is RowKind.REWRITTEN and not opened:
+        return changed_lines(diff.pieces(row), cells)
+    entry = after or before
+    text = cap_lines(diff.text(entry.item), MOST, 0, 4 * cells) if entry is not None else ""
+    return [[span(line)] for line in wrap(text, cells)][:MOST] or [[span("empty", Tone.FAINT)]]
 
 
-def beside(old: Sequence[Line], new: Sequence[Line], cells: int) -> list[Line]:
-    """Two columns of lines with a rule between them."""
-    half = (cells - len(BETWEEN)) // 2
-    return [
-        [
-            *pad(old[at] if at < len(old) else [], half),
-            span(BETWEEN, Tone.RULE),
-            *(new[at] if at < len(new) else []),
-        ]
-        for at in range(max(len(old), len(new)))
-    ]
+def opened_lines(diff: Diff, row: DiffRow, cells: int) -> list[Line]:
+    """The change of a rewritten row, to stand under it in the list."""
+    return changed_lines(diff.pieces(row), cells, BLOCK, INDENT)
 
 
 def preview_title(diff: Diff, row: DiffRow) -> str:
@@ -157,30 +158,42 @@ def counted(diff: Diff) -> Counter[RowKind]:
     return Counter(row.kind for row in diff.rows)
 
 
-def _both_sides(state: SessionState, diff: Diff, row: DiffRow, cells: int) -> Line:
+def _both_sides(state: SessionState, diff: Diff, row: DiffRow, cells: int, opened: bool) -> Line:
     half = (cells - len(BETWEEN)) // 2
-    glyph, tone = SIGNS[row.kind]
     before, after = diff.entries(row)
     tokens = diff.tokens(row)
-    left = _side(state, diff, before, tokens[0], glyph, tone, row.kind, half)
-    right = _side(state, diff, after, tokens[1], glyph, tone, row.kind, half)
+    left: Line = pad([], half)
+    right: Line = pad([], half)
+    if before is not None:
+        told: Line = [span(subject_of(state, before.item, cells), _body(row.kind))]
+        left = _side(diff, _sign(row.kind, opened), before, told, [], tokens[0], half)
+    if after is not None:
+        told, more = [span(subject_of(state, after.item, cells), _body(row.kind))], []
+        if row.kind is RowKind.REWRITTEN:
+            found = change_of(diff, row)
+            told, more = excerpt(found, cells), sizes(found, named=cells >= ROOMY)
+        right = _side(diff, _sign(row.kind), after, told, more, tokens[1], half)
     return [*left, span(BETWEEN, Tone.RULE), *right]
 
 
+def _sign(kind: RowKind, opened: bool | None = None) -> Span:
+    """The sign of a row; with `opened`, also whether a rewritten one is."""
+    glyph, tone = SIGNS[kind]
+    mark = " " if kind is not RowKind.REWRITTEN or opened is None else "▾" if opened else "▸"
+    return span(f"{glyph}{mark}", tone)
+
+
 def _side(
-    state: SessionState, diff: Diff, entry: Entry | None, tokens: int | None, glyph: str,
-    tone: Tone, kind: RowKind, cells: int,
-) -> Line:  # fmt: skip
-    if entry is None:
-        return pad([], cells)
+    diff: Diff, sign: Span, entry: Entry, told: Line, more: Line, tokens: int | None, cells: int
+) -> Line:
     left: Line = [
-        span(f"{glyph} ", tone),
+        sign,
         column(str(entry.id), ID + 1, Tone.FAINT),
         column(entry.kind.value, ROLE + 1, Tone.MUTED),
-        span(subject_of(state, entry.item, cells), _body(kind)),
+        *told,
     ]
-    told = "" if tokens is None else f"{figures.mark(diff.basis)}{tokens:,}"
-    return spread(left, [column(told, TOKENS, Tone.MUTED, right=True)], cells)
+    figure = "" if tokens is None else f"{figures.mark(diff.basis)}{tokens:,}"
+    return spread(left, [*more, column(figure, TOKENS, Tone.MUTED, right=True)], cells)
 
 
 def _body(kind: RowKind) -> Tone:

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from thresher.core.text import clean_line
 
-from ..keys import Where, bindings
+from ..keys import Where, bindings, sign_of
 from ..spans import Line, Tone, clip, span
 from .lines import Lines
 
@@ -38,6 +38,10 @@ class FindInput(Input):
         def __init__(self, step: int) -> None:
             super().__init__()
             self.step = step
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        """What is typed here is no key of the screen, so the footer must not name it as one."""
+        return super().check_consume_key(key, character or sign_of(key) or None)
 
     def action_go(self) -> None:
         """On to the list, with the matches kept."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from thresher.core.models import Origin
 from thresher.core.state import SessionState, Status
 
 from ..figures import count
 from ..spans import Line, Tone, cut, span, spread
+from ..spans import width as spans_width
 from .lines import Lines
 
 _GLYPHS: dict[Status, tuple[str, Tone]] = {
@@ -61,14 +64,18 @@ def header_line(
     facts += [span(window_words(state, max(0, width - 92) if width >= 110 else 0), Tone.MUTED), dot]
     if state.policy:
         facts += [span("policy ", Tone.MUTED), span(cut(state.policy, 20)), dot]
-    title = cut(state.title or state.session_id or "no session yet", 60)
-    left: Line = [span(title, Tone.STRONG)]
+    right: Line = [*(facts if width >= 60 else []), *status]
+    known: list[str] = []
     if width >= 100:
         named = state.title and (width >= 140 or len(state.session_id) <= 12)
-        known = [cut(state.session_id, 26)] if named else []
+        known += [cut(state.session_id, 26)] if named else []
         known += [cut(state.agent, 20)] if state.agent else []
-        left.append(span("  " + "  ".join(known), Tone.MUTED))
-    return spread(left, [*(facts if width >= 60 else []), *status], width)
+    names = "".join(f"  {name}" for name in known)
+    # The title gives way before the program's name does.
+    room = width - spans_width(right) - cell_len(names) - 2
+    title = cut(state.title or state.session_id or "no session yet", max(12, min(60, room)))
+    left: Line = [span(title, Tone.STRONG), span(names, Tone.MUTED)]
+    return spread(left, right, width)
 
 
 class SessionHeader(Lines):

@@ -32,6 +32,7 @@ _SIGNS: dict[StepKind, tuple[str, Tone]] = {
     StepKind.OUTSIDE: ("·", Tone.FAINT),
     StepKind.IN_CONTEXT: ("=", Tone.KEPT),
 }
+_HEAD = "Life   "
 _LEFT = (StepKind.REMOVED, StepKind.ABSORBED, StepKind.REWRITTEN)
 
 
@@ -39,7 +40,10 @@ def life_lines(sheet: Sheet, state: SessionState, life: Life, cells: int, here: 
     """The steps of a life, oldest first. `here` is the journal line in view: later steps are
     told as such."""
     sheet.add([])
-    sheet.add(clip([span("Life", Tone.ACCENT), span(f"   {clean(life.seen)}", Tone.STRONG)], cells))
+    first, *rest = wrap(clean(life.seen, keep_newlines=False), cells - len(_HEAD))
+    sheet.add(clip([span(_HEAD, Tone.ACCENT), span(first, Tone.STRONG)], cells))
+    for part in rest:
+        sheet.add(clip([span(" " * len(_HEAD)), span(part, Tone.STRONG)], cells))
     steps = list(life.steps)
     left_out = len(steps) - STEPS
     if left_out > 0:
@@ -68,7 +72,7 @@ def _step(sheet: Sheet, state: SessionState, step: Step, cells: int, *, later: b
     if step.kind in _LEFT and step.ordinal:
         card = state.card_of(step.ordinal)
         reason = card.reason if card is not None else ""
-        told = wrap(f"because {clean(reason, keep_newlines=False)}", cells - 6) if reason else []
+        told = wrap(f"why: {clean(reason, keep_newlines=False)}", cells - 6) if reason else []
         lines += [clip([span("      "), span(part, Tone.MUTED)], cells) for part in told[:4]]
     sheet.add(*lines, to=to)
 

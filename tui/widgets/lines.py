@@ -47,10 +47,11 @@ _PALETTE: dict[Tone, tuple[str, str]] = {
     Tone.FILL_RESERVE: ("faint", "part-free"),
     Tone.FILL_THRESHOLD: ("threshold", "part-free"),
     Tone.FOUND: ("part-ink", "primary"),
+    Tone.KEY: ("footer-key-foreground", ""),
 }
 """The names of the theme's colours for a tone: of the text, and of what is behind it."""
 
-_BOLD = {Tone.STRONG, Tone.FAILED, Tone.FILL_THRESHOLD}
+_BOLD = {Tone.STRONG, Tone.FAILED, Tone.FILL_THRESHOLD, Tone.KEY}
 
 
 class Toned(Widget):
@@ -75,13 +76,19 @@ class Toned(Widget):
 
     def tone(self, tone: Tone) -> Style:
         """The style of a tone in the theme in force."""
+        self._look_up()
+        return self._styled(tone)
+
+    def _look_up(self) -> None:
         variables = self.app.theme_variables
         if variables is not self._variables:
             self._variables = variables
             self._tones.clear()
+
+    def _styled(self, tone: Tone) -> Style:
         style = self._tones.get(tone)
         if style is None:
-            style = self._tones[tone] = _style(tone, variables)
+            style = self._tones[tone] = _style(tone, self._variables)
         return style
 
     def strip(self, line: Iterable[Span], cells: int, under: Style | None = None) -> Strip:
@@ -90,8 +97,9 @@ class Toned(Widget):
         if self._ground is None:
             self._ground = self.rich_style
         ground = self._ground + under if under else self._ground
+        self._look_up()
         padded = pad(list(line), cells)
-        return Strip([Segment(text, ground + self.tone(tone)) for text, tone in padded], cells)
+        return Strip([Segment(text, ground + self._styled(tone)) for text, tone in padded], cells)
 
 
 def _style(tone: Tone, variables: dict[str, str]) -> Style:

@@ -67,19 +67,45 @@ def scale_of(state: SessionState) -> tuple[int | None, int | None]:
     return limit, max(limit, window or 0)
 
 
-def bar_line(state: SessionState, marks: Sequence[Mark], cells: int) -> Line:
-    """The bar: parts, free, reserve, with a mark for each threshold."""
+UNRECORDED = "not recorded"
+"""The part of a reported size of which a program records nothing: system prompt and tools."""
+_WORTH_SHOWING = 2
+"""Cells from which on it is a part of the bar: below, it is the error of the estimates."""
+
+
+def bar_parts(state: SessionState, cells: int) -> list[tuple[str, str, Tone, int]]:
+    """The filled part of a bar of this many cells: name, letter, tone and cells of each part.
+
+    The parts share what the next request is expected to have. Where a program does not record its
+    system prompt, they are drawn by their own estimates, and what the report has beyond them
+    stands at the head without a figure: to count it would be to subtract an estimate of messages
+    from a report of a whole request.
+    """
     values = [sum(state.parts.get(kind, 0) for kind in part[2]) for part in PARTS]
     size, _ = expected(state)
-    limit, scale = scale_of(state)
+    _, scale = scale_of(state)
     filled = cells if scale is None else min(cells, round(size * cells / scale))
     if scale is not None and size and not filled:
         filled = 1
+    beyond = 0
+    if scale is not None and state.reported is not None and not state.system_recorded:
+        own = max(sum(1 for value in values if value), round(sum(values) * cells / scale))
+        beyond = filled - own if filled - own >= _WORTH_SHOWING else 0
+    found = [(UNRECORDED, "?", Tone.FILL_SYSTEM, beyond)]
+    for part, share in zip(PARTS, shares(values, filled - beyond), strict=True):
+        found.append((part[0], part[1], part[3], share))
+    return found
+
+
+def bar_line(state: SessionState, marks: Sequence[Mark], cells: int) -> Line:
+    """The bar: parts, free, reserve, with a mark for each threshold."""
+    limit, scale = scale_of(state)
     chars: list[str] = []
     tones: list[Tone] = []
-    for (name, letter, _, tone, _), share in zip(PARTS, shares(values, filled), strict=True):
+    for name, letter, tone, share in bar_parts(state, cells):
         chars.extend(_label(name, letter, share))
         tones.extend([tone] * share)
+    filled = len(chars)
     if scale is not None and limit is not None:
         free_until = max(len(chars), min(cells, round(limit * cells / scale)))
         free = free_until - len(chars)
@@ -133,14 +159,19 @@ def figure_line(
     if reported is not None and state.since_usage:
         since = f" + {mark(state.basis)}{state.since_usage:,} since"
         left.append(span(since, Tone.MUTED))
+    without_scope = left.copy()
     if cells >= 90 and limit is not None:
         left.append(span(f", {scope(shown)}", Tone.MUTED))
     right: Line = []
     if state.overflow is not None and (limit is None or size > limit):
         used, most = state.overflow.used, state.overflow.limit
-        told = f" at {used:,}" if used else ""
-        told += f", its limit is {most:,}" if most else ""
-        right = [span(f"! refused by the provider{told}", Tone.FAILED)]
+        at = f" at {used:,}" if used else ""
+        told = f"! refused by the provider{at}" + (f", its limit is {most:,}" if most else "")
+        if cell_len(told) > cells - width(left) - 2:
+            left = without_scope
+        if cell_len(told) > cells - width(left) - 2:
+            told = f"! refused{at}" + (f", limit {most:,}" if most else "")
+        right = [span(told, Tone.FAILED)]
     elif state.breaker_open:
         right = [span("! automatic compaction is off", Tone.FAILED)]
     elif limit is None:
@@ -200,7 +231,8 @@ def legend_line(state: SessionState, cells: int) -> Line:
             line += [span("   ")] if line else []
             line += [span(f"{letter} ", tone)]
             line += [] if short else [span(f"{name} ", Tone.MUTED)]
-            line += [span(f"{basis}{value:,}")]
+            unknown = not value and name == "system" and not state.system_recorded
+            line += [span("?" if unknown else f"{basis}{value:,}")]
         if width(line) <= cells:
             break
     limit, scale = scale_of(state)

@@ -9,7 +9,7 @@ from thresher.core.state import SessionState
 
 from ..figures import count, mark, percent, scope, with_basis
 from ..spans import cut
-from .meter_lines import PARTS, expected, scale_of, shares
+from .meter_lines import PARTS, UNRECORDED, bar_parts, expected, scale_of
 
 MEANINGS = {
     "system": "the instructions at the head of the context",
@@ -37,22 +37,20 @@ def figure_tip(state: SessionState) -> str:
 
 def bar_tip(state: SessionState, marks: Sequence[Mark], x: int, cells: int) -> str:
     """About the part of the bar at a cell."""
-    size, _ = expected(state)
     limit, scale = scale_of(state)
     if limit is not None and scale is not None:
         for item in marks:
             if min(cells - 1, round(item.tokens * cells / scale)) == x:
                 return mark_tip(item)
-    filled = cells if scale is None else min(cells, round(size * cells / scale))
     at = 0
-    values = [sum(state.parts.get(kind, 0) for kind in part[2]) for part in PARTS]
-    for part, share in zip(PARTS, shares(values, max(filled, 1 if size else 0)), strict=True):
+    for name, _, _, share in bar_parts(state, cells):
         at += share
         if x < at:
-            return part_tip(state, part[0])
+            return part_tip(state, name)
     if limit is None or scale is None:
         return "the window is unknown, so there is no scale"
     if x < round(limit * cells / scale):
+        size, _ = expected(state)
         return f"free: {max(0, limit - size):,} tokens up to the limit {limit:,}"
     return f"reserve: {scale - limit:,} tokens of the window are kept free for the answer"
 
@@ -65,8 +63,17 @@ def mark_tip(item: Mark) -> str:
 
 def part_tip(state: SessionState, name: str) -> str:
     """About a kind of entries."""
+    if name == UNRECORDED:
+        who = cut(state.agent, 30) or "this program"
+        return (
+            f"{name}: the report is of the whole request, and {who} does not record its system "
+            "prompt and the descriptions of its tools; how much that is cannot be said exactly"
+        )
     kinds = next(part[2] for part in PARTS if part[0] == name)
     value = sum(state.parts.get(kind, 0) for kind in kinds)
+    if name == "system" and not value and not state.system_recorded:
+        told = "does not record its system prompt, so its size is unknown"
+        return f"system: {cut(state.agent, 30)} {told}"
     limit, _ = scale_of(state)
     share = f", {percent(value, limit)} of the limit" if limit is not None else ""
     entries = count(sum(1 for entry in state.context if entry.kind in kinds), "entry", "entries")

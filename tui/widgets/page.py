@@ -81,6 +81,11 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         """The width that lines are to be made for."""
         return self.scrollable_content_region.width - 1
 
+    def cells_in(self, room: int) -> int:
+        """The same; before it is laid out, what it will be in this room."""
+        # The bar of the scrollbar, the padding, and the cell that stays free.
+        return self.cells if self.size else room - 3
+
     @property
     def link(self) -> Place | None:
         """The selected link."""

@@ -19,7 +19,7 @@ LIKE = 0.4
 PIECE = 2_000
 """Characters of a piece that is only on one side."""
 
-_TONES = {Side.BOTH: Tone.MUTED, Side.OLD: Tone.REMOVED, Side.NEW: Tone.INSERTED}
+TONES = {Side.BOTH: Tone.MUTED, Side.OLD: Tone.REMOVED, Side.NEW: Tone.INSERTED}
 _WORD = re.compile(r" +|[^ ]+")
 
 
@@ -52,8 +52,9 @@ def condensed(pieces: Sequence[Piece]) -> list[Piece]:
             head = AROUND if at else 0
             tail = AROUND if at < len(pieces) - 1 else 0
             if len(text) > head + tail + 20:
-                end = text[len(text) - tail :] if tail else ""
-                text = f"{text[:head]} {ELLIPSIS} {end}".strip(" ")
+                begin = f"{text[:head]} " if head else ""
+                end = f" {text[len(text) - tail :]}" if tail else ""
+                text = f"{begin}{ELLIPSIS}{end}"
         found.append(Piece(piece.side, text))
     return found
 
@@ -61,7 +62,7 @@ def condensed(pieces: Sequence[Piece]) -> list[Piece]:
 def toned(pieces: Iterable[Piece], side: Side | None = None) -> list[Span]:
     """Clean spans of the pieces; with a `side`, only those which that text has."""
     other = {Side.OLD: Side.NEW, Side.NEW: Side.OLD}.get(side) if side is not None else None
-    return [(clean(piece.text), _TONES[piece.side]) for piece in pieces if piece.side is not other]
+    return [(clean(piece.text), TONES[piece.side]) for piece in pieces if piece.side is not other]
 
 
 def wrap_spans(spans: Iterable[Span], cells: int, most: int = 400) -> list[Line]:

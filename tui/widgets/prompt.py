@@ -8,8 +8,11 @@ from textual.widgets import Input
 
 from thresher.core.text import clean_line
 
+from ..keys import sign_of
+from ..theme import keyed
+
 COMPACT = "/compact"
-READY = "message, or /compact [what to keep in focus]   Tab to the timeline"
+READY = "message, or /compact [what to keep in focus]   <app.focus> to the timeline"
 
 
 class Prompt(Input):
@@ -56,13 +59,17 @@ class Prompt(Input):
             self.command = command
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(placeholder=READY, select_on_focus=False, id=id)
+        super().__init__(placeholder="message", select_on_focus=False, id=id)
         self.cursor_blink = False
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        """What is typed here is no key of the screen, so the footer must not name it as one."""
+        return super().check_consume_key(key, character or sign_of(key) or None)
 
     def allow(self, why_not: str = "") -> None:
         """Take input, or say why not."""
         self.disabled = bool(why_not)
-        self.placeholder = clean_line(why_not, 200) if why_not else READY
+        self.placeholder = clean_line(why_not, 200) if why_not else keyed(self.app, READY)
 
     def ask_focus(self) -> None:
         """Begin a manual compaction; what was typed becomes its focus."""

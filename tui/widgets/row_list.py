@@ -73,7 +73,8 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self._count = 0
         self._cursor = 0
         self._draw: DrawRow = _nothing
-        self._empty = empty
+        self.empty = empty
+        """What is said where there are no rows."""
 
     def __len__(self) -> int:
         return self._count
@@ -100,6 +101,18 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
         self.post_message(self.Selected(self))
 
+    def reveal(self, rows: int) -> None:
+        """Bring as many rows behind the selected one into view as there is room for."""
+        top, page, at = int(self.scroll_offset.y), self._page, max(0, self.cursor)
+        wanted = min(at, at + rows - page + 1)
+        if wanted > top:
+            self.scroll_to(y=wanted, animate=False, force=True, immediate=True)
+
+    @property
+    def cells(self) -> int:
+        """The width that the line of a row is made for."""
+        return self._width - 2
+
     @property
     def _width(self) -> int:
         return self.scrollable_content_region.width
@@ -125,7 +138,7 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         at, width = y + int(self.scroll_offset.y), self._width
         if at >= self._count:
             empty = not self._count and y == 1
-            return self.strip([span(f"  {self._empty}", Tone.FAINT)] if empty else [], width)
+            return self.strip([span(f"  {self.empty}", Tone.FAINT)] if empty else [], width)
         selected = at == self.cursor
         edge = Tone.ACCENT if self.has_focus else Tone.FAINT
         bar = span("▌" if selected else " ", edge)

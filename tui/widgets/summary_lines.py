@@ -7,7 +7,7 @@ from thresher.core.insight.summary_diff import FactKind, FactRow, SectionRow, Su
 
 from .. import figures
 from ..spans import Line, Span, Tone, clip, cut, pad, span, spread
-from .diff_lines import BETWEEN, SIDE_BY_SIDE
+from .change_lines import BETWEEN, SIDE_BY_SIDE
 from .pieces import toned, wrap_spans
 
 AGE = 14

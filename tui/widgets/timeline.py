@@ -7,6 +7,7 @@ up leaves it, End (or the last row) enters it, and the title counts rows that ca
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -21,16 +22,16 @@ from textual.strip import Strip
 
 from thresher.core.context import EntryId
 from thresher.core.state import Changed, SessionState
-from thresher.core.views import Card, Row, RowKind
+from thresher.core.views import Row, RowKind
 
 from ..keys import Where, bindings
 from ..spans import Line, Tone, span
-from .card_lines import FOLDED, STREAM_LINES, folded_lines, open_lines, running
 from .card_lines import edge as card_edge
+from .card_places import CardPlaces
 from .heights import Heights
 from .lines import Toned
 from .marking import mark_words, pattern_of
-from .timeline_rows import row_height, row_lines, settled, stream_line
+from .timeline_rows import row_lines, settled, stream_line
 
 CACHED_ROWS = 2000
 
@@ -73,14 +74,10 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._state = SessionState()
-        self._heights = Heights()
-        self._made = 0
+        self._places = CardPlaces()
         self._compactions = -1
         self._pins: tuple[EntryId, ...] = ()
         self._streaming = False
-        self._open: set[int] = set()
-        self._moving: dict[int, int] = {}
-        self._row_of_card: dict[int, int] = {}
         self._width = 0
         self._seen = 0
         self._cursor = 0
@@ -114,13 +111,16 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
 
     def is_open(self, card: int) -> bool:
         """Whether a card is unfolded."""
-        return card in self._open
+        return self._places.is_open(card)
 
     def show_state(self, state: SessionState, changed: Changed) -> None:
         """Take a state, of which these parts changed since the last call."""
+        shifted = False
         if state is not self._state:
+            before = None if self.follow else self.row
             self._state = state
             self._reset()
+            shifted = self._keep(before)
         elif changed & Changed.CARDS or state.compactions != self._compactions:
             self._cards_changed()
         elif not changed & (Changed.ROWS | Changed.STREAM | Changed.META | Changed.STATUS):
@@ -133,6 +133,8 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self._compactions = state.compactions
         self._grow()
         self._sync()
+        if shifted:
+            self._into_view(centre=True)
         self.refresh()
 
     def mark(self, words: Sequence[str]) -> None:
@@ -148,50 +150,39 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def _reset(self) -> None:
-        self._heights = Heights()
-        self._made = 0
-        self._moving.clear()
-        self._row_of_card.clear()
+        self._places.begin_again(self._width)
         self._cache.clear()
         self._seen = min(self._seen, len(self._state.rows))
+
+    def _keep(self, before: Row | None) -> bool:
+        """Stay at the row that was selected, where earlier ones came to stand before it; says
+        whether they did."""
+        rows = self._state.rows
+        if before is None or (self._cursor < len(rows) and rows[self._cursor].n == before.n):
+            return False
+        at = bisect_left(rows, before.n, key=lambda row: row.n)
+        if at == len(rows) or rows[at].n != before.n:
+            return False
+        self._cursor = at
+        return True
 
     def _cards_changed(self) -> None:
         if self._state.compactions != self._compactions:
             # A compaction moved entries, which shows in their rows.
             self._cache.clear()
-        for index, card in list(self._moving.items()):
-            self._heights.set(index, self._card_height(card))
+        for index in self._places.look_again(self._state):
             for selected in (False, True):
                 self._cache.discard((index, selected))
-            if not running(self._state.cards[card]):
-                del self._moving[index]
 
     def _grow(self) -> None:
-        rows = self._state.rows
-        for index in range(self._made, len(rows)):
-            row = rows[index]
-            if row.kind is RowKind.COMPACTION:
-                self._row_of_card[row.card] = index
-                self._heights.set(index, self._card_height(row.card))
-                if running(self._state.cards[row.card]):
-                    self._moving[index] = row.card
-            elif row.kind is RowKind.TURN:
-                self._heights.set(index, row_height(row, index))
-        self._made = len(rows)
-        self._heights.grow(len(rows))
+        self._places.grow(self._state)
         self._streaming = bool(
             self._state.streams.get("assistant") or self._state.streams.get("reasoning")
         )
 
-    def _card_height(self, at: int) -> int:
-        card = self._state.cards[at]
-        if at in self._open:
-            return len(open_lines(card, self._inner))
-        return FOLDED + STREAM_LINES if running(card) else FOLDED
-
     @property
-    def _inner(self) -> int:
-        return max(20, self._width - 2)
+    def _heights(self) -> Heights:
+        return self._places.heights
 
     @property
     def _page(self) -> int:
@@ -235,7 +226,7 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             if inside < len(strips):
                 return strips[inside]
         elif line == self._heights.total and self._streaming:
-            streamed = stream_line(self._state, self._inner)
+            streamed = stream_line(self._state, self._places.inner)
             if streamed is not None:
                 return self.strip([span(" "), *streamed], self._width)
         elif not self._state.rows and y == 1:
@@ -249,7 +240,7 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         strips = self._cache.get(key)
         if strips is None:
             strips = self._made_strips(row, index, selected)
-            if index not in self._moving and (
+            if not self._places.is_growing(index) and (
                 row.kind is RowKind.COMPACTION or settled(self._state, row)
             ):
                 self._cache.set(key, strips)
@@ -261,14 +252,14 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         if row.kind is RowKind.COMPACTION:
             card = self._state.cards[row.card]
             under = self._under("timeline--card")
-            lines = self._card_lines(card, row.card)
+            lines = self._places.lines(card, row.card)
             edge = card_edge(card)
         else:
-            lines = row_lines(self._state, row, index, self._inner)
+            lines = row_lines(self._state, row, index, self._places.inner)
         cursor = self._under("timeline--cursor")
         strips = []
         # Of a card that is open only the title is lit, so that its text stays quiet.
-        lit_lines = 1 if row.card in self._open else len(lines)
+        lit_lines = 1 if self._places.is_open(row.card) else len(lines)
         blank_above = row.kind is RowKind.TURN and bool(index)
         for at, line in enumerate(lines):
             blank = blank_above and not at
@@ -284,11 +275,6 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
 
     def _under(self, name: str) -> Style:
         return self.get_component_rich_style(name, partial=True)
-
-    def _card_lines(self, card: Card, at: int) -> list[Line]:
-        if at in self._open:
-            return open_lines(card, self._inner)
-        return folded_lines(card, self._inner)
 
     # -- moving ----------------------------------------------------------------------------------
 
@@ -310,8 +296,9 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
 
     def select_card(self, card: int) -> None:
         """Select the row of a card."""
-        if card in self._row_of_card:
-            self.select(self._row_of_card[card], follow=False)
+        index = self._places.row_of(card)
+        if index is not None:
+            self.select(index, follow=False)
 
     def set_follow(self, follow: bool) -> None:
         """Enter or leave follow mode."""
@@ -343,20 +330,15 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
 
     def toggle(self, card: int) -> None:
         """Unfold or fold a card; its first line stays where it is."""
-        self._open ^= {card}
-        self._reopen([card])
+        self._places.toggle(self._state, card)
+        self._refolded()
 
     def expand_all(self) -> None:
         """Unfold all cards, or fold them when all are open."""
-        cards = set(range(len(self._state.cards)))
-        self._open = set() if cards <= self._open else cards
-        self._reopen(list(cards))
+        self._places.toggle_all(self._state)
+        self._refolded()
 
-    def _reopen(self, cards: list[int]) -> None:
-        for card in cards:
-            index = self._row_of_card.get(card)
-            if index is not None:
-                self._heights.set(index, self._card_height(card))
+    def _refolded(self) -> None:
         self._cache.clear()
         self._sync()
         if not self.follow:

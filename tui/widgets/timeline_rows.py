@@ -230,7 +230,7 @@ def stream_line(state: SessionState, cells: int) -> Line | None:
         streamed = state.streams.get(channel, "")
         if streamed:
             room = max(8, cells - TEXT_AT - 2)
-            tail = ending(line_of(streamed[-room:], room), room)
+            tail = ending(line_of(streamed[-2 * room :], room), room)
             body = Tone.PLAIN if channel == "assistant" else Tone.MUTED
             text: Line = [span(tail, body), span("▏", Tone.ACCENT)]
             return clip(_framed("", glyph, tone, channel, text, [], cells), cells)

@@ -38,7 +38,7 @@ def why_not_lines(whys: Sequence[WhyNot], cells: int) -> list[Line]:
     lines: list[Line] = []
     told: dict[str, list[str]] = {}
     for why in whys:
-        told.setdefault(why.words, []).append(why.offered.moment.value.replace("_", " "))
+        told.setdefault(why.words, []).append(why.offered.moment.words)
     compacted = any(why.offered.ordinal for why in whys)
     lines += [[], _title("Why not" if not compacted else "What was asked", "", cells)]
     for words, moments in told.items():

@@ -41,7 +41,12 @@ ROUNDS = 5
 
 
 def session(entries: int) -> SessionState:
-    """A state with one compaction: most is removed, some rewritten, the newest tenth is kept."""
+    """The state of `recorded`."""
+    return recorded(entries).state
+
+
+def recorded(entries: int) -> History:
+    """One compaction: most is removed, some rewritten, the newest tenth is kept."""
     history = History()
 
     def emit(event: e.Event) -> None:
@@ -78,7 +83,7 @@ def session(entries: int) -> SessionState:
             inserted=1, segments=tuple(segments),
         )
     )  # fmt: skip
-    return history.state
+    return history
 
 
 def best(work: Callable[[], object]) -> float:
@@ -111,7 +116,7 @@ async def opening(state: SessionState, diff: Diff) -> tuple[float, float, float]
         assert len(screen.query_one(RowList))
         there = time.perf_counter() - began
         steps, rows = [], screen.query_one(RowList)
-        while screen._totals is None:
+        while screen.compared.totals is None:
             press = time.perf_counter()
             rows.action_cursor_down()
             await asyncio.sleep(0)

@@ -3,12 +3,16 @@
     python tests/benchmarks/bench_timeline.py [rows]
 
 The claims: a jump paints within one frame (1/60 s), and costs the same as in a timeline of 10,000
-rows. Every figure is printed in ms and as a ratio, so that machines can be compared.
+rows. Every figure is printed in ms and as a ratio, so that machines can be compared. The worst jump
+is printed by the clock, on which other programs and Python's collector of cycles tell, and in CPU
+time, on which only the collector does; what is there at the beginning is set aside for it, as the
+program does (tui/collector.py): one look through all of it is what the last line says.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import time
@@ -22,12 +26,13 @@ from thresher.core import events as e
 from thresher.core.history import History
 from thresher.core.items import FunctionCall, FunctionCallOutput, Message, Role
 from thresher.core.state import Changed, SessionState
+from thresher.tui.collector import Collector
 from thresher.tui.theme import ThemedApp
 from thresher.tui.widgets.timeline import Timeline
 
 FRAME = 1 / 60
 JUMPS = 60
-NAMES = ("take rows in", "page jump, median", "page jump, worst")
+NAMES = ("take rows in", "page jump, median", "page jump, worst", "page jump, worst in CPU time")
 
 
 class TimelineApp(ThemedApp):
@@ -60,9 +65,15 @@ def session(rows: int) -> SessionState:
     return history.state
 
 
-async def measure(rows: int) -> tuple[float, float, float]:
-    """Seconds to take the rows in, the median of a page jump with its painting, and the worst."""
+async def measure(rows: int) -> tuple[float, ...]:
+    """Seconds to take the rows in, the median of a page jump with its painting, the worst by the
+    clock and in CPU time, and what a look for dead cycles would take."""
     state = session(rows)
+    begin = time.perf_counter()
+    gc.collect()
+    looked = time.perf_counter() - begin
+    collector = Collector()
+    collector.settle()
     app = TimelineApp()
     async with app.run_test(size=(120, 40)) as pilot:
         timeline = app.query_one(Timeline)
@@ -70,25 +81,29 @@ async def measure(rows: int) -> tuple[float, float, float]:
         timeline.show_state(state, ~Changed.NOTHING)
         taken = time.perf_counter() - begin
         await pilot.pause()
-        jumps = []
+        jumps, worked = [], []
         for jump in range(JUMPS):
             place = (jump * 7_919 * 13) % len(state.rows)
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), time.thread_time()
             timeline.select(place, follow=False)
             for y in range(timeline.size.height):
                 timeline.render_line(y)
             jumps.append(time.perf_counter() - begin)
+            worked.append(time.thread_time() - cpu)
             await pilot.pause()
-    return taken, median(jumps), max(jumps)
+    collector.let_go()
+    return taken, median(jumps), max(jumps), max(worked), looked
 
 
 async def main(rows: int) -> None:
     small = await measure(10_000)
     large = await measure(rows)
-    print(f"{'':28}{'1,000 rows':>14}{f'{rows:,} rows':>16}{'ratio':>8}")
-    for name, a, b in zip(NAMES, small, large, strict=True):
+    print(f"{'':28}{'10,000 rows':>14}{f'{rows:,} rows':>16}{'ratio':>8}")
+    for name, a, b in zip(NAMES, small, large, strict=False):
         print(f"{name:28}{a * 1000:>11.2f} ms{b * 1000:>13.2f} ms{b / a:>8.1f}")
     print(f"{'median jump / one frame':28}{large[1] / FRAME:>46.2f}   (claim: below 1)")
+    print(f"{'worst in CPU time / one frame':28}{large[3] / FRAME:>46.2f}   (claim: below 1)")
+    print(f"{'a look for dead cycles':28}{large[4] * 1000:>43.2f} ms   (not while rows are drawn)")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-import thresher.tui
 from thresher.core import events as e
 from thresher.core.compaction.policy import Mark, Moment, Trigger
 from thresher.core.context import Inserted, Replaced
@@ -436,7 +434,6 @@ def model_of(script: Script | None, actor: RecordingActor | None = None) -> Cons
 class ConsoleApp(ThemedApp):
     """The console alone, for tests."""
 
-    CSS_PATH = Path(thresher.tui.__file__).parent / "styles" / "app.tcss"
     BINDINGS = bindings(Where.APP)
 
     def __init__(self, model: ConsoleModel, *, light: bool = False) -> None:

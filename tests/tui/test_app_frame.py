@@ -220,7 +220,8 @@ async def test_the_palette_offers_only_what_makes_sense_now() -> None:
         watched = entries(app)
         assert "View: Toggle theme" in watched
         assert "Session: Open another..." in watched
-        assert "View: Save the screen as SVG" in watched
+        assert "Export: The screen as SVG" in watched
+        assert "Export: The session as HTML" in watched
         assert not {"Compaction: Compact now...", "Compaction: Close the breaker"} & set(watched)
         assert not {"Go: Back to live", "Go: Previous compaction"} & set(watched)
         await pilot.press("comma")
@@ -255,18 +256,6 @@ async def test_sessions_with_hostile_titles_are_entries_like_any_other(
             await pilot.press("escape")
             await shown(pilot, ConsoleScreen)
         del app.opened[1:]
-
-
-async def test_the_screen_can_be_saved_as_a_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    app = app_with(session())
-    async with app.run_test() as pilot:
-        await shown(pilot, ConsoleScreen)
-        app.action_save_picture()
-        (file,) = tmp_path.glob("thresher-20300317-*.svg")
-        assert file.read_text().startswith("<svg")
 
 
 # -- help, texts, questions ------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core.state import SessionState
-from thresher.tui.spans import Tone, width
-from thresher.tui.widgets.chart import blocks, chart_lines, chart_text, column_width
+from thresher.tui.figures import percent
+from thresher.tui.spans import Tone, text_of, width
+from thresher.tui.widgets.chart import blocks, caption, chart_lines, chart_text, column_width
 
 from . import build
 
@@ -86,3 +87,25 @@ def test_lines_never_leave_their_place(cells: int, height: int) -> None:
 
 def test_columns_grow_thin_before_they_leave() -> None:
     assert [column_width(n, 60) for n in (20, 21, 30, 31, 500)] == [3, 2, 2, 1, 1]
+
+
+def far_below_the_limit() -> SessionState:
+    budget = build.known_budget(1_000_000, 0)
+    return build.Script().start(budget=budget).user("How many lines?").round().state
+
+
+def test_a_session_far_below_its_limit_has_a_scale_of_its_own() -> None:
+    state = far_below_the_limit()
+    most = max(point.total or 0 for point in state.points)
+    assert most * 3 < 1_000_000
+    shown = chart_text(state, (), 40, 6).splitlines()
+    assert not shown[0].startswith("   1M")
+    assert "█" in shown[-3]
+
+
+def test_the_title_tells_the_highest_report_and_its_share_of_the_limit() -> None:
+    state = SESSION
+    most = max(p.total or 0 for p in state.points if p.card < 0 and not p.estimated)
+    assert text_of(caption(state)) == f"most {most:,}, {percent(most, 20_000)} of the limit"
+    assert caption(SessionState()) == []
+    assert "limit" not in text_of(caption(build.unknown_window().state))

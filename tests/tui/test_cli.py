@@ -20,8 +20,8 @@ COMMANDS = [name for name in make_app() if not name.startswith("-")]
 
 def test_every_command_of_the_readme_exists() -> None:
     assert set(COMMANDS) == {
-        "compactions", "context", "demo", "doctor", "keys", "models", "open", "policies", "report",
-        "requests", "resume", "run", "serve", "sessions", "verify",
+        "compactions", "context", "demo", "doctor", "hold", "hook", "keys", "models", "open",
+        "policies", "report", "requests", "resume", "run", "serve", "sessions", "verify",
     }  # fmt: skip
 
 

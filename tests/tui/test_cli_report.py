@@ -32,6 +32,15 @@ def test_the_ending_of_the_file_tells_the_form(
     assert as_json.records[0]["format"] == "thresher report"
 
 
+def test_a_report_of_an_earlier_place_says_which(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ran = run(capsys, "report", codex_session(tmp_path), "--at", "c1", "--format", "json")
+    report = ran.records[0]
+    assert [part["ordinal"] for part in report["compactions"]] == [1]
+    assert report["rewound"]["line"] == report["compactions"][0]["line"] < report["rewound"]["last"]
+
+
 def test_a_file_that_exists_is_never_overwritten_unasked(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -52,6 +61,7 @@ def test_a_file_that_exists_is_never_overwritten_unasked(
         (["-o", "{folder}"], "is a folder"),
         (["-o", "{folder}/none/r.md"], "cannot write the report to"),
         (["--format", "pdf"], "pdf"),
+        (["--at", "c9"], "--at c9 is not in the session"),
     ],
 )
 def test_bad_arguments_are_one_sentence(

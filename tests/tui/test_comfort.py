@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.color import Color
-from textual.widgets import Footer
 
 from thresher.core.config import load
 from thresher.core.errors import ThresherError
@@ -23,6 +22,7 @@ from thresher.tui.screens.tour import STEPS, TourScreen
 from thresher.tui.spans import text_of
 from thresher.tui.theme import CONTRAST, CONTRAST_NAME, DARK_NAME, LIGHT_NAME, MONO, MONO_NAME, OURS
 from thresher.tui.widgets.divider import Divider
+from thresher.tui.widgets.footer import KeyFooter
 from thresher.tui.widgets.meter import ContextMeter
 from thresher.tui.widgets.meter_lines import legend_at
 from thresher.tui.widgets.meter_tips import tip
@@ -160,12 +160,26 @@ async def test_footer_and_help_show_the_users_own_keys() -> None:
         await pilot.press("F")
         assert screen.timeline.follow is not follow
         shown = on_screen(app)
-        assert "F Follow" in shown
         assert "f6 Diff" in shown
-        assert isinstance(screen.query_one(Footer), Footer)
+        assert screen.query_one(KeyFooter).display
         await pilot.press("question_mark")
         lines = [line.strip() for line in on_screen(app).splitlines()]
         assert any("F " in line and "Follow the newest row" in line for line in lines)
+
+
+async def test_while_one_writes_the_footer_names_no_key_that_would_be_a_letter() -> None:
+    app = app_over()
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = await console(pilot)
+        assert screen.prompt.has_focus
+        footer = on_screen(app).splitlines()[-1]
+        assert "Find" not in footer
+        assert "f1 Help" in footer
+        await pilot.press("slash", "plus")
+        assert screen.prompt.value == "/+"
+        await pilot.press("tab")
+        await pilot.pause()
+        assert "/ Find" in on_screen(app).splitlines()[-1]
 
 
 async def test_help_is_about_the_screen_below_and_can_show_everything() -> None:

@@ -4,18 +4,21 @@ from typing import Any
 
 import pytest
 
-from thresher.core.insight.diff import Diff, Filter, RowKind, compaction_diff
-from thresher.core.insight.inline import Piece, Side, inline
+from thresher.core.insight.diff import Diff, DiffRow, Filter, RowKind, compaction_diff
+from thresher.core.insight.inline import Piece, Side, change, inline
 from thresher.core.text import clean
+from thresher.tui.compared import Inside
 from thresher.tui.screens.ask import AskScreen
-from thresher.tui.screens.context import ContextScreen, pretty
+from thresher.tui.screens.context import ContextScreen
 from thresher.tui.screens.diff import DiffScreen
 from thresher.tui.screens.filter import FilterScreen
 from thresher.tui.screens.forecast import ForecastScreen
 from thresher.tui.screens.text import TextScreen
+from thresher.tui.spans import Tone, width
 from thresher.tui.spans import text_of as told
-from thresher.tui.spans import width
-from thresher.tui.widgets.diff_lines import preview_lines, row_line
+from thresher.tui.theme import STYLES
+from thresher.tui.widgets.change_lines import changed_lines, excerpt
+from thresher.tui.widgets.diff_lines import opened_lines, preview_lines, row_line
 from thresher.tui.widgets.pieces import apart, condensed, toned, wrap_spans
 from thresher.tui.widgets.row_list import RowList
 
@@ -28,9 +31,16 @@ SIZES = [(80, 24), (120, 40), (160, 48)]
 async def diff_of(pilot: Any, screen: Any) -> DiffScreen:
     await pilot.press("end", "d")
     found = await shown(pilot, DiffScreen)
-    while found._totals is None:
+    while found.compared.totals is None:
         await pilot.pause()
     return found
+
+
+async def to_the_first(pilot: Any, diff: DiffScreen, kind: RowKind) -> DiffRow:
+    await pilot.press("home")
+    while diff.row_at is None or diff.diff.rows[diff.row_at].kind is not kind:
+        await pilot.press("down")
+    return diff.diff.rows[diff.row_at]
 
 
 def rows_of(screen: DiffScreen | ContextScreen) -> str:
@@ -64,7 +74,7 @@ async def test_jumps_go_from_change_to_change() -> None:
             await pilot.press("n")
             if rows.cursor == before:
                 break
-            at = diff._row_at
+            at = diff.row_at
             assert isinstance(at, int)
             kinds.append(diff.diff.rows[at].kind)
         assert RowKind.REMOVED in kinds
@@ -78,9 +88,7 @@ async def test_jumps_go_from_change_to_change() -> None:
 async def test_a_removed_entry_is_read_in_full_and_copied() -> None:
     async with console(build.long_session()) as (screen, pilot):
         diff = await diff_of(pilot, screen)
-        at = diff._row_at
-        assert isinstance(at, int)
-        before, _ = diff.diff.entries(diff.diff.rows[at])
+        before, _ = diff.diff.entries(await to_the_first(pilot, diff, RowKind.REMOVED))
         assert before is not None
         await pilot.press("y")
         assert pilot.app.clipboard == before.item.text
@@ -91,6 +99,75 @@ async def test_a_removed_entry_is_read_in_full_and_copied() -> None:
         await shown(pilot, type(screen))
 
 
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size[0]))
+async def test_a_rewritten_entry_says_in_its_row_how_and_opens_in_place(
+    size: tuple[int, int],
+) -> None:
+    async with console(build.long_session(), size=size) as (screen, pilot):
+        diff = await diff_of(pilot, screen)
+        row = await to_the_first(pilot, diff, RowKind.REWRITTEN)
+        before, after = diff.diff.entries(row)
+        assert before is not None
+        assert after is not None
+        folded = rows_of(diff)
+        assert "~▸" in folded
+        found = change(before.item.text, after.item.text)
+        assert f"-{found.gone:,} +{found.came:,}" in folded
+        shown_before = len(diff.compared.shown)
+        await pilot.press("enter")
+        opened = rows_of(diff)
+        assert "~▾" in opened
+        assert opened.splitlines()[-1].strip()
+        assert len(diff.compared.shown) > shown_before
+        signs = opened.replace(folded.splitlines()[0], "")
+        assert "    …" in signs
+        assert "+ …" in signs
+        assert opened.count("Be brief.") > folded.count("Be brief.")
+        await pilot.press("n", "N")
+        assert diff.diff.rows[diff.row_at or 0] == row
+        await pilot.press("down", "enter")
+        text = await shown(pilot, TextScreen)
+        lines = "\n".join(rendered(text))
+        assert "AFTER" in lines
+        assert "You are a careful coding agent." in lines
+        await pilot.press("escape", "up", "enter")
+        assert len(diff.compared.shown) == shown_before
+        assert rows_of(diff) == folded
+
+
+async def test_what_is_opened_is_laid_out_anew_for_another_width() -> None:
+    async with console(build.long_session(), size=(160, 48)) as (screen, pilot):
+        diff = await diff_of(pilot, screen)
+        row = await to_the_first(pilot, diff, RowKind.REWRITTEN)
+        await pilot.press("enter")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert diff.diff.rows[diff.row_at or 0] == row
+        inside = [each for each in diff.compared.shown if isinstance(each, Inside)]
+        assert inside
+        assert all(width(diff.compared.inside(each)) <= 80 for each in inside)
+
+
+async def test_the_first_picture_of_the_diff_has_its_rows() -> None:
+    async with console(build.long_session()) as (screen, pilot):
+        pictures: list[str] = []
+
+        class Looking(DiffScreen):
+            CSS_PATH = STYLES / "diff.tcss"
+
+            def on_resize(self) -> None:
+                pictures.append("\n".join(rendered(self)))
+
+        state = screen.model.state
+        card = state.cards[-1]
+        diff = compaction_diff(card, state)
+        assert diff is not None
+        await pilot.app.push_screen(Looking(state, diff, card=card))
+        await pilot.pause()
+        assert "before and after" in pictures[0]
+        assert str(diff.rows[0].before) in pictures[0]
+
+
 async def test_the_filter_lets_through_what_is_chosen() -> None:
     async with console(build.long_session()) as (screen, pilot):
         diff = await diff_of(pilot, screen)
@@ -98,9 +175,10 @@ async def test_the_filter_lets_through_what_is_chosen() -> None:
         await shown(pilot, FilterScreen)
         await pilot.press("enter", "escape")
         await shown(pilot, DiffScreen)
-        assert diff.by == Filter(kinds=frozenset({RowKind.REMOVED}))
+        assert diff.compared.by == Filter(kinds=frozenset({RowKind.REMOVED}))
         assert "only removed" in "\n".join(rendered(diff))
-        assert len(diff._shown) == sum(row.kind is RowKind.REMOVED for row in diff.diff.rows)
+        removed = sum(row.kind is RowKind.REMOVED for row in diff.diff.rows)
+        assert len(diff.compared.shown) == removed
 
 
 async def test_what_was_kept_is_folded_and_unfolds() -> None:
@@ -111,11 +189,11 @@ async def test_what_was_kept_is_folded_and_unfolds() -> None:
     script.compacted(name, summary="s")
     async with console(script) as (screen, pilot):
         diff = await diff_of(pilot, screen)
-        folded = len(diff._shown)
+        folded = len(diff.compared.shown)
         await pilot.press("e")
-        assert len(diff._shown) == len(diff.diff.rows) >= folded
+        assert len(diff.compared.shown) == len(diff.diff.rows) >= folded
         await pilot.press("e")
-        assert len(diff._shown) == folded
+        assert len(diff.compared.shown) == folded
 
 
 async def test_the_summary_is_compared_with_the_one_before() -> None:
@@ -183,7 +261,7 @@ async def test_the_wire_form_is_what_the_session_sends() -> None:
         assert len(context.wire) == len(screen.model.wire_of(screen.model.state))
         assert '"role"' in rows_of(context)
         await pilot.press("y")
-        assert pilot.app.clipboard == pretty(context.wire[0].json)
+        assert pilot.app.clipboard == context.wire[0].json
         await pilot.press("w")
         assert context.wire is None
 
@@ -244,7 +322,11 @@ def test_lines_are_clean_and_inside_their_width(
         diff = compaction_diff(card, state)
         assert isinstance(diff, Diff)
         for row in diff.rows:
-            for line in (row_line(state, diff, row, cells), *preview_lines(diff, row, cells)):
+            for line in (
+                row_line(state, diff, row, cells),
+                *preview_lines(diff, row, cells),
+                *opened_lines(diff, row, cells),
+            ):
                 assert width(line) <= cells
                 assert clean(told(line)) == told(line)
 
@@ -254,6 +336,42 @@ def test_a_placeholder_is_not_mixed_into_the_text_it_stands_for() -> None:
     assert [piece.side for piece in pieces] == [Side.OLD, Side.NEW]
     near = inline("the rule is two", "the rule is three")
     assert apart(near) == near
+
+
+@pytest.mark.parametrize("cells", [60, 130])
+def test_a_change_has_a_sign_wherever_it_has_a_colour(cells: int) -> None:
+    lines = changed_lines(inline("one\ntwo words\nthree", "one\ntwo signs\nthree\nfour"), cells)
+    text = [told(line).rstrip() for line in lines]
+    assert any(line.lstrip().startswith("- two words") for line in text)
+    assert any("+ two signs" in line for line in text)
+    assert any("+ four" in line for line in text)
+    assert "  one" in text[0]
+    for line in lines:
+        signs = {span[0].strip() for span in line}
+        tones = {span[1] for span in line}
+        assert (Tone.REMOVED not in tones) or "-" in signs
+        assert (Tone.INSERTED not in tones) or "+" in signs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("line 3 of it\nline 4", "line three of it\nline 4", "…three"),
+        ("line 3 of it\nline 4", "line 3\n[cut]", "…[cut]"),
+        ("a long output", "[cleared]", "[cleared]"),
+        ("the rule and more", "the rule", "…- and more"),
+        ("same", "same", "the same text"),
+    ],
+)
+def test_a_row_shows_the_new_text_from_where_it_differs(old: str, new: str, expected: str) -> None:
+    assert told(excerpt(change(old, new), 40)).strip() == expected
+
+
+def test_a_space_beside_a_change_stays() -> None:
+    pieces = inline("line 7 of " + "many " * 90, "line seven of " + "many " * 90)
+    assert "".join(text for text, _ in toned(condensed(pieces), Side.NEW)).startswith(
+        "line seven of many"
+    )
 
 
 def test_long_equal_parts_are_left_out_between_changes() -> None:

@@ -29,7 +29,7 @@ async def test_for_a_sentence_of_a_codex_session_one_sees_when_and_why_it_left(
         told = " ".join(lines_of(screen.detail).split())
         assert "Life the model sees only summary #59.2" in told
         assert "absorbed by compaction 1 #25 (codex-local local) into summary #25.2" in told
-        assert "because context_limit: 6,150 tokens" in told
+        assert "why: context_limit: 6,150 tokens" in told
 
 
 async def test_matches_are_counted_as_one_types_and_gone_through_by_n(tmp_path: Path) -> None:

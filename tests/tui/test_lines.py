@@ -9,6 +9,7 @@ from thresher.core import events as e
 from thresher.core.compaction.policy import Trigger
 from thresher.core.state import SessionState
 from thresher.core.text import clean
+from thresher.core.tokens import Basis, Scope
 from thresher.core.views import Fate, RowKind
 from thresher.tui.spans import Line, text_of, width
 from thresher.tui.widgets import approval, banner, header, meter, tiles
@@ -100,10 +101,19 @@ def test_a_wide_card_says_the_counts_in_words() -> None:
     assert second.endswith("- 20 removed   = 2 kept   ~ 1 rewritten   + 1 inserted")
 
 
+def test_figures_of_different_scope_keep_their_scopes_where_room_is_short() -> None:
+    card = build.long_session().state.cards[1]
+    before = build.tokens(126_708, Basis.ESTIMATED, Scope.REQUEST)
+    card = msgspec.structs.replace(card, before=before)
+    told = texts(folded_lines(card, 68))[1]
+    assert "~126,708 request → ~2,797 messages" in told
+    assert "…" not in told
+
+
 def test_an_open_card_names_the_entries_and_unfolds_the_summary() -> None:
     told = "\n".join(texts(open_lines(build.long_session().state.cards[1], 90)))
     assert "focus      keep the leap day rule" in told
-    assert "removed    - #52-#95" in told
+    assert "removed    - #52 #46-#95" in told
     assert "kept       = #98-#101" in told
     assert "rewritten  ~ #1 → #104" in told
     assert "inserted   + #104.1" in told
@@ -222,3 +232,11 @@ def test_header_drops_what_matters_least() -> None:
 def test_header_tells_how_far_the_screen_is_behind() -> None:
     line = text_of(header.header_line(build.long_session().state, 140, 12_345))
     assert "12,345 events behind" in line
+
+
+def test_a_long_title_gives_way_before_the_name_of_the_program() -> None:
+    script = build.Script().start(title="Read every log one after the other " * 3, agent="codex")
+    for cells in (100, 120, 160):
+        line = text_of(header.header_line(script.state, cells))
+        assert "  codex " in line
+        assert line.startswith("Read every l")

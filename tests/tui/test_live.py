@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from thresher.core import events as e
-from thresher.core.agent.assemble import build_agent, new_session, prepare_setup
-from thresher.core.config import load
 from thresher.core.errors import ThresherError
 from thresher.core.gateways.base import ModelReply, ModelRequest, StopReason, StreamPart, TextDelta
 from thresher.core.gateways.offline import OfflineGateway
@@ -16,9 +14,10 @@ from thresher.core.items import FunctionCall, assistant
 from thresher.core.sessions.resume import read
 from thresher.core.state import Status
 from thresher.core.tokens import Usage
-from thresher.tui.bridge import Bridge
-from thresher.tui.live import AgentActor, Asking, open_live
+from thresher.tui.live import AgentActor
 from thresher.tui.opening import Opened
+
+from .opened import opened_live, until
 
 Step = ModelReply | asyncio.Event
 
@@ -48,24 +47,7 @@ class Scripted(OfflineGateway):
 
 
 def live(tmp_path: Path, *steps: Step) -> tuple[Opened, AgentActor]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    asking = Asking()
-    settings = load(flags={"model.wire": "offline"})
-    setup = prepare_setup(
-        settings, workspace, gateway=Scripted(workspace, list(steps)), approver=asking
-    )
-    agent = build_agent(setup, new_session(setup, root=tmp_path / "sessions"))
-    opened = open_live(agent, asking, count=False)
-    assert isinstance(opened.model.actor, AgentActor)
-    return opened, opened.model.actor
-
-
-async def until(opened: Opened, told: Callable[[], bool]) -> None:
-    bridge = Bridge(opened.model)
-    while not told():
-        bridge.drain()
-        await asyncio.sleep(0)
+    return opened_live(tmp_path, lambda workspace: Scripted(workspace, list(steps)))
 
 
 def said(opened: Opened) -> list[str]:

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from thresher.core.agent.assemble import build_agent, new_session, prepare_setup
-from thresher.core.config import load
 from thresher.core.debug.stop import Point
 from thresher.core.errors import ThresherError
 from thresher.core.gateways.base import ModelReply, ModelRequest, StopReason, StreamPart
@@ -15,10 +12,11 @@ from thresher.core.gateways.offline import OfflineGateway
 from thresher.core.items import Kind, assistant
 from thresher.core.state import Status
 from thresher.core.tokens import Usage
-from thresher.tui.bridge import Bridge
-from thresher.tui.live import AgentActor, Asking, open_live
+from thresher.tui.live import AgentActor
 from thresher.tui.model import DebugActor
 from thresher.tui.opening import Opened
+
+from .opened import opened_live, until
 
 
 class Talkative(OfflineGateway):
@@ -32,27 +30,8 @@ class Talkative(OfflineGateway):
         return ModelReply((assistant("A summary."),), Usage(100, 5), StopReason.STOP)
 
 
-def live(tmp_path: Path) -> tuple[Opened, AgentActor]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    asking = Asking()
-    settings = load(flags={"model.wire": "offline"})
-    setup = prepare_setup(settings, workspace, gateway=Talkative(workspace), approver=asking)
-    agent = build_agent(setup, new_session(setup, root=tmp_path / "sessions"))
-    opened = open_live(agent, asking, count=False)
-    assert isinstance(opened.model.actor, AgentActor)
-    return opened, opened.model.actor
-
-
-async def until(opened: Opened, told: Callable[[], bool]) -> None:
-    bridge = Bridge(opened.model)
-    while not told():
-        bridge.drain()
-        await asyncio.sleep(0)
-
-
 async def talked(tmp_path: Path) -> tuple[Opened, AgentActor]:
-    opened, actor = live(tmp_path)
+    opened, actor = opened_live(tmp_path, Talkative)
     for text in ("one", "two", "three"):
         actor.send(text)
         await until(opened, lambda: not actor.busy)

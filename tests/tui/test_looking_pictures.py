@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from thresher.tui.app import ThresherApp
 from thresher.tui.opening import Opened
 from thresher.tui.screens.console import ConsoleScreen
+from thresher.tui.screens.diff import DiffScreen
 
 from . import build
 from .looking import settled, shown, typed
@@ -65,7 +66,8 @@ def test_the_screens_that_look_closer_look_like_their_pictures(
         if typing:
             await typed(pilot, typing)
         await settled(pilot)
-        while getattr(pilot.app.screen, "_totals", True) is None:
+        screen = pilot.app.screen
+        while isinstance(screen, DiffScreen) and screen.compared.totals is None:
             await pilot.pause()
         await pilot.pause()
 

@@ -3,16 +3,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresher.core import events as e
+from thresher.core.items import Message, Role
 from thresher.core.state import SessionState
+from thresher.core.tokens import Usage
 from thresher.tui.outlook import outlook
 from thresher.tui.spans import Tone, text_of, width
 from thresher.tui.widgets.meter_lines import (
     bar_line,
+    bar_parts,
     figure_line,
     legend_line,
     ruler_line,
     shares,
 )
+from thresher.tui.widgets.meter_tips import bar_tip, part_tip
 
 from . import build
 
@@ -112,3 +117,32 @@ STATES = [
 def test_the_bar_has_exactly_its_width(cells: int) -> None:
     for state in STATES:
         assert width(bar_line(state, build.threshold_marks(state), cells)) == cells
+
+
+def test_what_a_program_does_not_record_is_a_part_of_the_bar_and_of_nothing_else() -> None:
+    script = build.near_threshold()
+    recorded, state = script.state, script.state.copy()
+    state.system_recorded = False
+    assert "not recorded" not in text_of(bar_line(recorded, (), 118))
+    drawn = []
+    for reported in (100, 17_000, 18_000):
+        state.usage = Usage(reported, 10)
+        drawn.append({name: cells for name, _, _, cells in bar_parts(state, 118)})
+    small, large, larger = drawn
+    assert small["not recorded"] == 0
+    assert 0 < large["not recorded"] < larger["not recorded"]
+    assert large["tools"] == larger["tools"]
+    assert "not recorded" in text_of(bar_line(state, (), 118))
+    assert "not recorded" not in text_of(legend_line(state, 118))
+    assert "cannot be said exactly" in bar_tip(state, (), 0, 118)
+
+
+def test_a_system_prompt_that_the_program_does_not_record_has_no_figure() -> None:
+    state = SessionState()
+    started = e.SessionStarted(session_id="s", agent="claude-code", system_recorded=False)
+    state.apply(e.Record(0, 0.0, started))
+    assert text_of(legend_line(state, 118)).startswith("S system ?")
+    assert "does not record its system prompt" in part_tip(state, "system")
+    message = Message(Role.SYSTEM, "Be brief. " * 20)
+    state.apply(e.Record(1, 0.0, e.ItemAppended(item=message)))
+    assert text_of(legend_line(state, 118)).startswith("S system ~")

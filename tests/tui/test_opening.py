@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 import gzip
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,9 +12,11 @@ from thresher.core.ledger import item_tokens
 from thresher.core.sessions.session import Session
 from thresher.core.tokenizer import load as load_vocabulary
 from thresher.core.tokens import Basis
-from thresher.tui.bridge import Bridge
-from thresher.tui.found import find_sessions, from_home
-from thresher.tui.opening import Opened, open_file, recount
+from thresher.tui.found import find_sessions
+from thresher.tui.opening import open_file, recount
+from thresher.tui.places import from_home
+
+from .opened import until_behind
 
 RECORDED = Path(__file__).parents[2] / "screenshots" / "sessions"
 
@@ -40,22 +39,6 @@ def rollout(tmp_path: Path) -> Path:
     return path
 
 
-async def until(opened: Opened, told: Callable[[], bool]) -> None:
-    """Run what goes on behind a session until something is so."""
-    bridge = Bridge(opened.model)
-    tasks = [asyncio.ensure_future(work()) for work in opened.background]
-    try:
-        while not told():
-            bridge.drain()
-            await asyncio.sleep(0)
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-
-
 async def test_a_journal_opens_as_it_was_recorded(session: Session) -> None:
     session.emit(e.ItemAppended(item=assistant("42"), turn=1))
     for path in (session.path, session.folder):
@@ -68,7 +51,7 @@ async def test_a_journal_opens_as_it_was_recorded(session: Session) -> None:
 async def test_what_is_appended_later_arrives(session: Session) -> None:
     opened = await open_file(session.path, count=False)
     session.emit(e.ItemAppended(item=assistant("42"), turn=1))
-    await until(opened, lambda: len(opened.model.state.context) == 2)
+    await until_behind(opened, lambda: len(opened.model.state.context) == 2)
     assert opened.model.history.records == session.history.records
 
 
@@ -80,7 +63,7 @@ async def test_a_line_that_is_still_being_written_waits_for_its_end(session: Ses
     assert len(opened.model.state.context) == 1
     assert not opened.model.state.problems
     session.path.write_bytes(whole)
-    await until(opened, lambda: len(opened.model.state.context) == 2)
+    await until_behind(opened, lambda: len(opened.model.state.context) == 2)
     assert opened.model.history.records[-1] == record
 
 
@@ -100,7 +83,9 @@ async def test_a_codex_rollout_opens_and_goes_on(rollout: Path) -> None:
     assert opened.model.state.compactions == 1
     with rollout.open("ab") as file:
         file.writelines(lines[30:])
-    await until(opened, lambda: opened.model.state.compactions == 2 and opened.model.behind == 0)
+    await until_behind(
+        opened, lambda: opened.model.state.compactions == 2 and opened.model.behind == 0
+    )
     assert opened.model.state.title == "Read the whole log in parts and summarise it."
 
 
@@ -126,7 +111,7 @@ async def test_figures_are_estimates_until_a_thread_has_counted(rollout: Path) -
         (b"", "Empty file"),
         (b"hello\nworld\n", "Unknown format"),
         (b'{"a": 1}\n', "Unknown format"),
-        (b"\x28\xb5\x2f\xfd....", "Compressed session"),
+        (b"\x28\xb5\x2f\xfd....", "Unreadable file"),
     ],
 )
 async def test_a_file_that_is_no_session_is_refused_in_a_sentence(

@@ -52,6 +52,17 @@ async def test_an_unannounced_reduction_is_a_card_that_says_what_it_rests_on(
     folded = words(card_lines.folded_lines(card, 110))
     assert "reduction" in folded
     assert "145,241 → 76,193" in folded
-    assert "what left is unknown" in folded
+    assert "rewritten" in folded
+    assert "what left is unknown" not in folded
     assert "inferred from two signals" in words(card_lines.open_lines(card, 110))
+    await opened.close()
+
+
+async def test_a_reduction_of_what_the_record_never_held_says_that_it_is_unknown(
+    tmp_path: Path,
+) -> None:
+    opened = await open_file(unpacked("v2_0_76_auto_manual", tmp_path), follow=False, count=False)
+    cards = opened.model.history.state.cards
+    (card,) = [each for each in cards if each.status is CardStatus.UNANNOUNCED]
+    assert "what left is unknown" in words(card_lines.folded_lines(card, 110))
     await opened.close()

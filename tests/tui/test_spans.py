@@ -85,7 +85,7 @@ def test_a_megabyte_wraps_in_linear_pieces() -> None:
 def test_an_ending_fits_and_is_the_end(text: str, cells: int) -> None:
     end = ending(text, cells)
     assert cell_len(end) <= cells
-    assert text.endswith(end)
+    assert end == text or (end.startswith("…") and text.endswith(end[1:]))
 
 
 def test_a_cut_text_ends_in_an_ellipsis_and_is_clean() -> None:

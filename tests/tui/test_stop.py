@@ -14,7 +14,12 @@ from thresher.tui.screens.confirm import ConfirmScreen
 from thresher.tui.screens.console import ConsoleScreen
 from thresher.tui.screens.debugging import BreakpointsScreen
 from thresher.tui.screens.stop import StopScreen
+from thresher.tui.screens.text import TextScreen
 from thresher.tui.screens.write import WriteScreen
+from thresher.tui.spans import text_of
+from thresher.tui.widgets.choices import Choices
+from thresher.tui.widgets.footer import KeyFooter
+from thresher.tui.widgets.reader import Reader
 
 from .stopping import RULE, Rig, reads, says, texts
 
@@ -180,11 +185,75 @@ async def test_dropping_and_keeping_an_entry_changes_the_proposal(tmp_path: Path
         rig.select(screen, "mind them")
         assert screen.line is not None
         assert screen.line.fate is Fate.KEEP
-        await pilot.press("x")
+        await pilot.press("minus")
         assert screen.line.fate is Fate.REMOVE
         assert "dropped by you" in texts(screen)
-        await pilot.press("x")
+        await pilot.press("minus")
         assert screen.line.fate is Fate.KEEP
+        await rig.app.action_quit()
+
+
+async def test_the_selection_follows_its_entry_when_a_decision_moves_it(tmp_path: Path) -> None:
+    rig = turn(tmp_path)
+    async with rig.app.run_test(size=(160, 48)) as pilot:
+        await rig.console(pilot)
+        rig.actor.send("Read the rules, and mind them.")
+        screen = await rig.stopped(pilot, Point.SUMMARY)
+        await pilot.press("home")
+        assert screen.line is not None
+        selected = screen.line.entry.id
+        await pilot.press("minus")
+        assert screen.rows.cursor > 0
+        assert screen.line.entry.id == selected
+        assert screen.line.by == "user"
+        await pilot.press("minus")
+        assert (screen.rows.cursor, screen.line.entry.id) == (0, selected)
+        await rig.app.action_quit()
+
+
+async def test_everything_at_a_stop_can_be_done_with_the_mouse(tmp_path: Path) -> None:
+    rig = turn(tmp_path)
+    async with rig.app.run_test(size=(160, 48)) as pilot:
+        await rig.console(pilot)
+        rig.actor.send("Read the rules.")
+        screen = await rig.stopped(pilot, Point.SUMMARY)
+        footer = screen.query_one(KeyFooter)
+
+        async def press(word: str) -> None:
+            line = "".join(text for text, _ in footer.draw(footer.size.width, 1)[0])
+            await pilot.click(KeyFooter, offset=(line.index(word), 0))
+
+        at = next(n for n, line in enumerate(screen.lines) if RULE in line.entry.item.text)
+        await pilot.click(screen.rows, offset=(20, at))
+        await press("Pin")
+        await rig.until(pilot, lambda: bool(rig.model.state.pins))
+        await press("Summary")
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, WriteScreen))
+        await pilot.click(offset=(0, 0))
+        await rig.until(pilot, lambda: rig.app.screen is screen)
+        await press("Summary")
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, WriteScreen))
+        rig.app.screen.query_one(TextArea).text = "Mine."
+        await pilot.click(Choices, offset=(1, 0))
+        screen = await rig.stopped(pilot, Point.EDIT)
+        await press("Apply")
+        await rig.until(pilot, lambda: rig.model.state.compactions == 1)
+        assert rig.model.state.cards[-1].summary == "Mine."
+        await rig.app.action_quit()
+
+
+async def test_a_footer_offers_no_decision_while_the_agent_works_on_one(tmp_path: Path) -> None:
+    rig = turn(tmp_path)
+    async with rig.app.run_test(size=(160, 48)) as pilot:
+        await rig.console(pilot)
+        rig.actor.send("Read the rules.")
+        screen = await rig.stopped(pilot, Point.SUMMARY)
+        assert screen.offers("stop.apply") is True
+        screen.stop = None
+        assert {screen.offers(f"stop.{name}") for name in ("apply", "pin", "drop", "edit")} == {
+            None
+        }
+        assert screen.offers("stop.leave") is True
         await rig.app.action_quit()
 
 
@@ -244,6 +313,43 @@ async def test_a_policy_that_would_do_nothing_is_refused_in_a_sentence(tmp_path:
         await rig.stopped(pilot, Point.SUMMARY)
         await pilot.press("P", "down", "enter")
         assert [n.title for n in rig.app._notifications] == ["Nothing proposed"]
+        await rig.app.action_quit()
+
+
+async def test_every_text_at_the_stop_can_be_read_to_its_end_and_copied(tmp_path: Path) -> None:
+    rig = turn(tmp_path)
+    (tmp_path / "project" / "RULES.md").write_text(f"{RULE}\n" + f"{'word ' * 1_000}\n" * 9)
+    async with rig.app.run_test(size=(120, 40), notifications=True) as pilot:
+        await rig.console(pilot)
+        rig.actor.send("Read the rules.")
+        screen = await rig.stopped(pilot, Point.SUMMARY)
+        rig.select(screen, RULE)
+        await pilot.pause()
+        assert screen.line is not None
+        whole = screen.line.entry.item.text
+        tail = whole.split("\n")[2][-12:]
+        assert not any(tail in text_of(line) for line in screen.page._lines)
+        assert "not all of it is here: w reads all" in texts(screen)
+        await pilot.press("y")
+        assert rig.app.clipboard == whole
+        await pilot.press("w")
+        await rig.until(pilot, lambda: isinstance(rig.app.screen, TextScreen))
+        reader = rig.app.screen.query_one(Reader)
+        await rig.until(pilot, lambda: reader.max_scroll_y > 0)
+        await pilot.press("G")
+        await rig.until(pilot, lambda: reader.scroll_offset.y == reader.max_scroll_y)
+        rows = "".join(reader.render_line(y).text.strip() for y in range(reader.size.height))
+        assert tail in rows
+        assert reader.line_count == len(whole.removesuffix("\n").split("\n"))
+        await pilot.press("y")
+        assert rig.app.clipboard == whole
+        await pilot.press("escape", "v", "y")
+        assert rig.app.clipboard.endswith(whole) or whole in rig.app.clipboard
+        assert rig.app.clipboard.startswith("[")
+        await pilot.press("a")
+        screen = await rig.stopped(pilot, Point.EDIT)
+        await pilot.press("y")
+        assert rig.app.clipboard == SUMMARY
         await rig.app.action_quit()
 
 

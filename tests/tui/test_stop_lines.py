@@ -18,22 +18,17 @@ from thresher.core.compaction.policy import (
     Summary,
     Trigger,
 )
-from thresher.core.context import Inserted
+from thresher.core.context import Entry, EntryId, Inserted
+from thresher.core.debug import stop as held
 from thresher.core.debug.stop import Fate, Point, Stop, lines
-from thresher.core.items import CompactionSummary, system, user
+from thresher.core.items import Body, CompactionSummary, Message, Role, system, user
 from thresher.core.measure import LateMeasure
+from thresher.core.state import SessionState
+from thresher.core.tokens import Basis
 from thresher.tui.spans import Line, text_of, width
-from thresher.tui.widgets.stop_lines import (
-    bar_line,
-    bar_lines,
-    entry_lines,
-    head_lines,
-    lines_of,
-    request_lines,
-    row_line,
-    summary_lines,
-    why_of,
-)
+from thresher.tui.widgets.stop_head_lines import bar_line, bar_lines, head_lines
+from thresher.tui.widgets.stop_lines import entry_lines, lines_of, row_line, why_of
+from thresher.tui.widgets.stop_summary_lines import request_lines, summary_lines
 
 from . import build
 
@@ -132,6 +127,17 @@ def test_the_bars_are_on_one_scale(cells: int, data: Any) -> None:
     assert {text[0] for text, _ in after[1:] if text} <= set("█▒▓")
 
 
+def test_the_figures_stay_where_they_are_while_the_summary_is_written() -> None:
+    script = build.near_threshold()
+    stop = stop_of(script, Point.SUMMARY)
+    state, listed = script.state, lines_of(stop, script.state)
+    held_there = [text_of(line) for line in head_lines(stop, state, listed, 118, 8)]
+    working = [text_of(line) for line in head_lines(None, state, listed, 118, 8, "a", stop)]
+    assert "the summary is being written" in working[0]
+    assert working[1:-1] == held_there[1:-1]
+    assert "stops again before anything is applied" in working[-1]
+
+
 def test_objections_are_said_before_anything_else() -> None:
     stop = stop_of(build.near_threshold())
     proposal = stop.proposal
@@ -142,6 +148,7 @@ def test_objections_are_said_before_anything_else() -> None:
     script = build.near_threshold()
     stop = msgspec.structs.replace(stop, proposal=proposal)
     told = [text_of(line) for line in head_lines(stop, script.state, (), 118, 8)]
+    assert not any("applies it as shown" in line for line in told)
     assert any("cannot be applied: call c1 loses its output" in line for line in told)
 
 
@@ -151,3 +158,11 @@ def test_a_context_without_an_edit_is_listed_as_it_is() -> None:
     listed = lines_of(stop, script.state)
     assert [line.entry for line in listed] == list(script.state.context)
     assert {line.fate for line in listed} == {Fate.KEEP}
+
+
+def test_of_a_text_that_lies_elsewhere_it_is_said_how_much_is_here_and_how_to_read_it() -> None:
+    entry = Entry(EntryId(7), Message(Role.USER, "the head", body=Body(0, 9, chars=12_345)))
+    line = held.Line(entry, Fate.KEEP, 3)
+    lines = entry_lines(SessionState(), line, "", Basis.ESTIMATED, 60, "ж")
+    told = [text_of(each) for each in lines]
+    assert "8 of 12,345 characters are here: ж reads all" in told

@@ -30,7 +30,7 @@ NARROW, NORMAL, WIDE = (80, 24), (120, 40), (160, 48)
         pytest.param(Point.SUMMARY, NORMAL, DARK_NAME, (), id="before_the_summary"),
         pytest.param(Point.SUMMARY, NORMAL, DARK_NAME, ("v",), id="request"),
         pytest.param(Point.EDIT, NORMAL, LIGHT_NAME, (), id="before_the_edit_light"),
-        pytest.param(Point.EDIT, WIDE, CONTRAST_NAME, ("x",), id="wide_contrast_dropped"),
+        pytest.param(Point.EDIT, WIDE, CONTRAST_NAME, ("minus",), id="wide_contrast_dropped"),
         pytest.param(Point.EDIT, NARROW, DARK_NAME, (), id="narrow"),
         pytest.param(Point.EDIT, NARROW, MONO_NAME, ("v", "v"), id="narrow_summary_mono"),
         pytest.param(Point.EDIT, NORMAL, DARK_NAME, ("e",), id="writing"),
@@ -57,8 +57,8 @@ def test_the_stop_looks_like_its_picture(
         if point is Point.EDIT:
             await pilot.press("a")
             await rig.stopped(pilot, Point.EDIT)
-        if "x" in keys:
-            rig.select(screen, "mind them")
+        if "minus" in keys:
+            rig.select(screen, "Read the rules, and mind them.")
         await pilot.press(*keys)
         await pilot.pause()
 

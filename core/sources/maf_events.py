@@ -62,6 +62,7 @@ class Fold:
         self._n = 0
         self._turn = self._sent = self._ordinal = self._lost = 0
         self._answering = False
+        self._in_turn = self._answered = False
 
     def update(self, document: Document, until: int | None = None) -> Iterator[e.Record]:
         """The records that this state of the file adds, up to the position `until`."""
@@ -85,6 +86,9 @@ class Fold:
             else:
                 self._pass(step)
             yield from self._out.ready()
+        if until is None and self._answered:
+            # What is stored is stored after a run, so an answer at the end ends the turn.
+            self._end_turn()
         if lost > self._lost:
             self._lost = lost
             text = (
@@ -135,18 +139,28 @@ class Fold:
             return
         self._n += 1
         if each.role == "user":
+            self._end_turn()
             self._turn += 1
+            self._in_turn = True
             self._emit(e.TurnStarted(turn=self._turn))
         if each.role == "assistant" and not self._answering:
             self._asks()
         self._answering = each.role == "assistant"
+        self._answered = self._answering and not _calls(each.value)
         self._values[each.key] = each.value
         self._here.append(each.key)
         for piece in self._pieces(each):
             self._shown.append(piece, turn=self._turn, round=self._sent)
 
+    def _end_turn(self) -> None:
+        """How a turn without an answer ended is not stored."""
+        if self._in_turn and self._answered:
+            self._emit(e.TurnFinished(turn=self._turn, outcome="completed"))
+        self._in_turn = self._answered = False
+
     def _asks(self) -> None:
         self._sent += 1
+        self._in_turn = self._turn > 0
         self._emit(e.RequestSent(request=self._sent, turn=self._turn, round=self._sent))
         if not self._requests:
             return
@@ -233,6 +247,13 @@ class Fold:
     def _pieces(self, each: Told) -> list[Piece]:
         items = items_of(each.value, summary=each.is_summary)
         return [Piece(f"{each.key}/{at}", item, self._n) for at, item in enumerate(items)]
+
+
+def _calls(message: WireItem) -> bool:
+    """The message asks for tools."""
+    contents = message.get("contents")
+    parts = contents if isinstance(contents, list) else []
+    return any(isinstance(part, dict) and part.get("type") == "function_call" for part in parts)
 
 
 def _tokens(messages: Sequence[Told]) -> Tokens | None:

@@ -11,8 +11,8 @@ from thresher.core.state import SessionState
 from thresher.core.text import clean
 from thresher.core.tokens import Basis, Scope
 from thresher.core.views import Fate, RowKind
-from thresher.tui.spans import Line, text_of, width
-from thresher.tui.widgets import approval, banner, header, meter, tiles
+from thresher.tui.spans import Line, span, text_of, width
+from thresher.tui.widgets import approval, banner, header, meter, tiles, title
 from thresher.tui.widgets.card_lines import folded_lines, open_lines
 from thresher.tui.widgets.detail_lines import detail_lines
 from thresher.tui.widgets.timeline_rows import (
@@ -240,3 +240,13 @@ def test_a_long_title_gives_way_before_the_name_of_the_program() -> None:
         line = text_of(header.header_line(script.state, cells))
         assert "  codex " in line
         assert line.startswith("Read every l")
+
+
+def test_a_title_says_less_rather_than_half_a_word() -> None:
+    shown = title.Title("detail")
+    told, short = [span("Enter follows   Backspace comes back")], [span("Enter follows")]
+    for cells, end in ((60, "Backspace comes back"), (40, "Enter follows"), (30, "Enter follows")):
+        shown.set(remark=told, short=short)
+        (line,) = shown.draw(cells, 1)
+        assert text_of(line).endswith(end)
+        assert width(line) <= cells

@@ -245,7 +245,10 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
         links = self.detail.has_focus and self.detail.link is not None
         told = keyed(self.app, "<list.open> follows   <console.go_back> comes back")
         hint: Line = [span(told, Tone.FAINT)] if links else []
-        self.query_one("#detail-title", Title).set(remark=hint, active=self.detail.has_focus)
+        short: Line = [span(keyed(self.app, "<list.open> follows"), Tone.FAINT)] if links else []
+        self.query_one("#detail-title", Title).set(
+            remark=hint, short=short, active=self.detail.has_focus
+        )
 
     # -- opening and folding ---------------------------------------------------------------------
 

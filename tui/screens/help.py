@@ -37,7 +37,11 @@ SIGNS: tuple[tuple[str, Tone, str], ...] = (
 )
 FIGURES: tuple[tuple[str, Tone, str], ...] = (
     ("1,234", Tone.STRONG, "reported, or counted as the model does"),
-    ("~1,234", Tone.STRONG, "estimated from the text"),
+    (
+        "~1,234",
+        Tone.STRONG,
+        "estimated from the text; timeline and meter put it right by reports, cards do not",
+    ),
     ("?", Tone.STRONG, "not known; nothing is assumed in its place"),
     ("#42", Tone.STRONG, "an entry: the line of the record that made it"),
 )

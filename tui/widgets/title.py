@@ -17,12 +17,16 @@ class Title(Lines):
         super().__init__(id=id)
         self._name = name
         self._remark: Line = []
+        self._short: Line = []
         self._active = False
 
-    def set(self, *, remark: Line | None = None, active: bool = False, name: str = "") -> None:
-        """Exchange remark, name and focus."""
+    def set(
+        self, *, remark: Line | None = None, short: Line | None = None, active: bool = False,
+        name: str = "",
+    ) -> None:  # fmt: skip
+        """Exchange remark, name and focus; `short` stands where the remark has no room."""
         self._name = name or self._name
-        self._remark, self._active = remark or [], active
+        self._remark, self._short, self._active = remark or [], short or [], active
         self.show()
 
     @property
@@ -33,6 +37,8 @@ class Title(Lines):
     def draw(self, width_: int, height: int) -> list[Line]:
         tone = Tone.ACCENT if self._active else Tone.RULE
         left: Line = [span(f"{self._name} ", Tone.ACCENT if self._active else Tone.MUTED)]
-        right = clip([span(" "), *self._remark], max(0, width_ - 12)) if self._remark else []
+        room = width_ - width(left) - 3
+        told = self._short if self._short and width(self._remark) > room else self._remark
+        right = clip([span(" "), *told], max(0, width_ - 12)) if told else []
         rule = "─" * max(0, width_ - width(left) - width(right))
         return [[*left, span(rule, tone), *right]]

@@ -14,6 +14,7 @@ from thresher.core.sources.base import encode_request
 from thresher.core.sources.detect import Format, detect
 from thresher.core.sources.maf import MafSource, MafTail
 from thresher.core.sources.report import CompactionReport, compaction_records, state_at
+from thresher.core.state import Status
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "maf"
 EXACT = {"summarised": 23, "tool_results": 14, "sliding": 6, "truncated": 9, "in_run": 10}
@@ -239,3 +240,18 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         list(MafSource(tmp_path / "none.json").read())
     with pytest.raises(ThresherError, match="cannot be read"):
         list(MafTail(tmp_path / "none.json").more())
+
+
+def test_a_stored_run_is_over_and_one_that_asks_for_a_tool_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    asks = {**message("assistant", ""), "contents": [call]}
+    said = [message("user", "one"), message("assistant", "done"), message("user", "two")]
+    records, _ = loaded(path, session([*said, message("assistant", "done too")]))
+    assert state_at(records).status is Status.IDLE
+    ended = [each.event.turn for each in records if isinstance(each.event, e.TurnFinished)]
+    assert ended == [1, 2]
+    records, _ = loaded(path, session([*said, asks]))
+    assert state_at(records).status is Status.THINKING
+    ended = [each.event.turn for each in records if isinstance(each.event, e.TurnFinished)]
+    assert ended == [1]

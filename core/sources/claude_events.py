@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from sys import intern
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from .. import events as e
 from ..items import FunctionCallOutput, Item
-from ..tokens import Usage
 from .claude_chain import Node, Role
 from .claude_compactions import Compactions
 from .claude_fork import Copied
 from .claude_items import (
-    SAVED,
-    SYNTHETIC,
     as_reminder,
     assistant_items,
     attachment_blocks,
@@ -32,20 +28,22 @@ from .claude_items import (
     user_items,
 )
 from .claude_known import SILENT, SILENT_SYSTEM
-from .claude_lines import BlockLine, Figures, Known, ResultLine, Told
+from .claude_lines import Known
 from .claude_oddities import Oddities
+from .claude_placing import Placing
 from .claude_reading import AGENT, OnRequest, Reading, is_prompt
+from .claude_responses import Responses
 from .claude_side import Sides
 from .claude_slim import Slimmer, slim_lines
 from .claude_slim_tree import SlimTree
 from .claude_start import Start
 from .claude_turns import Turns
-from .claude_usage import Meter, usage_from, usage_of
+from .claude_typed import TypedLines
+from .claude_usage import Meter, usage_of
 from .codex_items import dict_of, json_of, text_of
 from .lines import Line, parse
 from .times import seconds_of
 
-_ENDS: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 Saved = Callable[[str], str]
 """The path of a persisted output by its name; empty when there is none."""
 
@@ -74,16 +72,12 @@ class Translator:
         self._on_request = on_request
         self._turns = Turns(self.reading)
         self._saved = saved
-        self._side: tuple[bool, str] | None = None
-        self._waits = True
-        """The start of the session may still be held back."""
-        self._responses: set[str] = set()
-        self._figures: Figures | None = None
-        self._usage: Usage | None = None
-        self._family = ""
-        self._name = ""
-        """What the last response is called: its id, or what stands for it."""
-        self._stop = ""
+        self._placing = Placing(self.reading, self._meter, self._compactions)
+        so_far = self.reading, self._meter, self._compactions, self._placing
+        self._said = Responses(*so_far, self._start, self._turns)
+        self._typed = TypedLines(
+            *so_far, self._said, self._start, self._turns, self._odd, self._copied
+        )
 
     def feed(self, line: Line) -> list[e.Record]:
         """Take one line and give the records that are ready."""
@@ -91,13 +85,13 @@ class Translator:
 
     def feed_all(self, lines: Iterable[Line]) -> list[e.Record]:
         """Take several lines and give the records that are ready."""
-        out = self.reading.out
+        out, take = self.reading.out, self._typed.take
         ready: list[e.Record] = []
         for line in lines:
             known: Known | None = line.known
             if known is None:
                 self._take(line)
-            elif self._known(line, known[0]):
+            elif take(line, known[0]):
                 continue
             else:
                 value, fault = parse(known[1])
@@ -159,64 +153,11 @@ class Translator:
                 fault = "it is nested too deeply to be read"
                 self._odd.bad(msgspec.structs.replace(line, value=None, fault=fault))
 
-    # -- lines in a form of their own (claude_lines): the same as below, step for step -------------
-
-    def _known(self, line: Line, record: BlockLine | ResultLine) -> bool:
-        """Take a line of a large file that was decoded into its own form. False, and nothing is
-        done, where it is not as usual."""
-        r, side, slimmer = self.reading, self._side, self.reading.slimmer
-        if (
-            slimmer is None
-            or side is None
-            or record.isSidechain is not side[0]
-            or (side[0] and record.agentId != side[1])
-            or r.tree.knows(record.uuid)
-            or self._compactions.open
-            or not self._copied.over
-        ):
-            return False
-        n, parent = line.number, record.parentUuid or ""
-        if isinstance(record, ResultLine) and record.message.content[0].content.startswith(SAVED):
-            return False
-        r.out.at = record.timestamp.timestamp() or r.out.at
-        if self._waits:
-            self._start.line(n)
-            self._waits = self._start.waits
-        self._odd.tell_repeats()
-        r.version = record.version or r.version
-        if isinstance(record, BlockLine):
-            message = record.message
-            if message.id != self._family:
-                self._settle()
-            family = message.id or record.requestId or record.uuid
-            family = self._name if family == self._name else intern(family)
-            item = slimmer.block(line, message.content[0])
-            node = Node(record.uuid, n, Role.ASSISTANT, (item,), family)
-            self._name = family
-            self._family, self._stop = message.id, message.stop_reason or ""
-            if message.usage != self._figures:
-                # Every block of a response has the same figures.
-                self._figures, self._usage = message.usage, _usage(message.usage)
-            self._block(node, parent, message.model, self._usage, None)
-            return True
-        result = record.message.content[0]
-        output = slimmer.result(line, result)
-        self._settle()
-        node = Node(record.uuid, n, Role.RESULT, (output,))
-        used = 0 if r.view.extend(node, parent) else self._join(node, parent)
-        self._meter.added(len(result.content))
-        r.append(node, used)
-        told = record.toolUseResult
-        if isinstance(told, Told):
-            size = len(told.stdout or "") + len(told.stderr or "")
-            self._turns.finished(n, output, size, told.totalDurationMs or told.durationMs)
-        return True
-
     def flush(self) -> list[e.Record]:
         """Give everything that is held back, with what is known of it now."""
         self._odd.tell_repeats()
-        self._close_block()
-        self._settle()
+        self._placing.close()
+        self._said.settle()
         self.reading.out.release()
         return self.reading.out.ready()
 
@@ -246,7 +187,7 @@ class Translator:
                     self._copied.began(self.reading.out.at)
                 # These come between a compaction and what is done next.
                 if self._compactions.open and self._compactions.complete:
-                    self._close_block()
+                    self._placing.close()
             case _:
                 pass
 
@@ -254,10 +195,10 @@ class Translator:
 
     def _record(self, n: int, kind: str, uuid: str, value: dict[str, Any]) -> None:
         side = (value.get("isSidechain") is True, text_of(value.get("agentId")))
-        if self._side is None:
-            self._side = side
+        if self.reading.side is None:
+            self.reading.side = side
             self._start.record(value)
-        if side[0] != self._side[0] or (side[0] and side[1] != self._side[1]):
+        if side[0] != self.reading.side[0] or (side[0] and side[1] != self.reading.side[1]):
             self._sidechain(n, kind, side[1], value)
             return
         self.reading.version = text_of(value.get("version")) or self.reading.version
@@ -265,8 +206,8 @@ class Translator:
             self.reading.note(n, "fork", copy)
             self._meter.moved()
         message = dict_of(value.get("message"))
-        if kind != "assistant" or text_of(message.get("id")) != self._family:
-            self._settle()
+        if kind != "assistant" or text_of(message.get("id")) != self._said.family:
+            self._said.settle()
         parent = text_of(value.get("parentUuid"))
         match kind:
             case "user":
@@ -279,7 +220,7 @@ class Translator:
             case "system":
                 self._system(n, uuid, parent, value)
             case _:
-                self._add(Node(uuid, n, Role.OTHER), parent)
+                self._placing.add(Node(uuid, n, Role.OTHER), parent)
 
     def _user(
         self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
@@ -300,14 +241,14 @@ class Translator:
         role = Role.RESULT if has_results(content) else Role.USER
         node = Node(uuid, n, role, items, raw=self.reading.raw(content))
         written_along = summary or (role is Role.USER and (meta or is_echo(content)))
-        if self._along(node, parent, content, belongs=written_along, summary=summary):
+        if self._placing.along(node, parent, content, belongs=written_along, summary=summary):
             return
         prompt = is_prompt(node)
         if prompt:
             self._turns.prompt(n)
             self._meter.prompted()
             self._start.prompt(first_text(content))
-        self._append(node, parent)
+        self._placing.append(node, parent)
         if role is Role.RESULT:
             self._turns.result(n, items, dict_of(value.get("toolUseResult")))
         if is_interruption(content):
@@ -321,16 +262,16 @@ class Translator:
         if self.reading.keep_raw:
             raw = [as_reminder(each) for each in attachment_blocks(attachment, rendered)]
         node = Node(uuid, n, Role.ATTACHMENT, items, raw=raw)
-        if not self._along(node, parent, None, belongs=True):
-            self._append(node, parent)
+        if not self._placing.along(node, parent, None, belongs=True):
+            self._placing.append(node, parent)
 
     def _system(self, n: int, uuid: str, parent: str, value: dict[str, Any]) -> None:
         kind = text_of(value.get("subtype"))
         text = text_of(value.get("content"))
         match kind:
             case "compact_boundary":
-                self._close_block()
-                self._settle()
+                self._placing.close()
+                self._said.settle()
                 boundary = Node(uuid, n, Role.BOUNDARY)
                 metadata = dict_of(value.get("compactMetadata"))
                 self._compactions.begin(boundary, metadata, self._meter.usage)
@@ -338,11 +279,11 @@ class Translator:
             case "local_command":
                 items = self.reading.kept(user_items(text, meta=True))
                 node = Node(uuid, n, Role.COMMAND, items, raw=self.reading.raw(text))
-                if not self._along(node, parent, text, belongs=True):
-                    self._append(node, parent)
+                if not self._placing.along(node, parent, text, belongs=True):
+                    self._placing.append(node, parent)
                 return
             case "microcompact_boundary":
-                self._add(Node(uuid, n, Role.OTHER), parent)
+                self._placing.add(Node(uuid, n, Role.OTHER), parent)
                 metadata = dict_of(value.get("microcompactMetadata"))
                 self._compactions.micro(n, metadata, self._meter.usage)
                 self._meter.compacted()
@@ -357,12 +298,12 @@ class Translator:
                 self._odd.unknown(n, f"system/{kind}" if kind else "system", value)
             case _:
                 pass
-        self._add(Node(uuid, n, Role.OTHER), parent)
+        self._placing.add(Node(uuid, n, Role.OTHER), parent)
 
     def _assistant(
         self, n: int, uuid: str, parent: str, value: dict[str, Any], message: dict[str, Any]
     ) -> None:
-        self._close_block()
+        self._placing.close()
         request_id = text_of(value.get("requestId"))
         if value.get("isApiErrorMessage") is True:
             self._api_error(n, uuid, parent, value, message)
@@ -373,75 +314,9 @@ class Translator:
         items = self.reading.kept(assistant_items(content))
         raw = self.reading.raw(blocks_of(content))
         node = Node(uuid, n, Role.ASSISTANT, items, id or request_id or uuid, raw)
-        self._family, self._stop = id, text_of(message.get("stop_reason"))
+        self._said.family, self._said.stop = id, text_of(message.get("stop_reason"))
         model, usage = text_of(message.get("model")), usage_of(message.get("usage"))
-        self._block(node, parent, model, usage, message.get("context_management"))
-
-    def _block(
-        self, node: Node, parent: str, model: str, usage: Usage | None, management: object
-    ) -> None:
-        """A block of a response enters the context."""
-        r, n, family = self.reading, node.line, node.family
-        used = 0 if r.view.extend(node, parent) else self._join(node, parent)
-        if model != SYNTHETIC:
-            node.made_by = r.model if model == r.model else intern(model)
-            if family not in self._responses:
-                self._responses.add(family)
-                # One edit a line: where the session has just gone elsewhere, the next one tells.
-                used = used or r.change_thoughts(node, model)
-                self._start.model(n, model)
-                unrecorded = self._compactions.unrecorded
-                self._meter.judge(node, model, usage, management, unrecorded=unrecorded)
-                used += self._meter.used
-                r.request(node, number=len(self._responses))
-            self._meter.response(n, family, model, usage)
-        note = "written by Claude Code itself" if model == SYNTHETIC else ""
-        r.append(node, used, note=note)
-
-    def _append(self, node: Node, parent: str) -> None:
-        self._close_block()
-        used = self._place(node, parent)
-        self._meter.added(node.chars)
-        self.reading.append(node, used)
-
-    def _add(self, node: Node, parent: str) -> int:
-        self._close_block()
-        return self._place(node, parent)
-
-    def _place(self, node: Node, parent: str) -> int:
-        return 0 if self.reading.view.extend(node, parent) else self._join(node, parent)
-
-    def _join(self, node: Node, parent: str) -> int:
-        """Take a record that may not only follow the last one (see View.extend)."""
-        r = self.reading
-        r.tree.add(node, parent)
-        if node.orphan and node.parent is not None:
-            text = (
-                f"the parent of line {node.line + 1} is not in the file: it is taken to follow "
-                f"line {node.parent.line + 1}"
-            )
-            self.reading.note(node.line, "chain", text)
-        used, moved = r.place(node, r.tree.tip)
-        if moved:
-            self._meter.moved()
-        return used
-
-    def _along(
-        self, node: Node, parent: str, content: Any, *, belongs: bool, summary: bool = False
-    ) -> bool:
-        """Take a record as part of the compaction that is being told, if it is."""
-        if not self._compactions.open:
-            return False
-        if not belongs or (summary and self._compactions.complete):
-            self._close_block()
-            return False
-        self.reading.tree.add(node, parent, after_boundary=True)
-        self._compactions.take(node, content, summary=summary)
-        return True
-
-    def _close_block(self) -> None:
-        if self._compactions.close():
-            self._meter.compacted()
+        self._said.block(node, parent, model, usage, message.get("context_management"))
 
     def _sidechain(self, n: int, kind: str, agent: str, value: dict[str, Any]) -> None:
         """A record of a subagent inside its parent's file (1.0.x), or the other way round."""
@@ -476,22 +351,14 @@ class Translator:
         if self.reading.version.startswith("1."):
             items, raw = assistant_items(content), self.reading.raw(blocks_of(content))
             node = Node(uuid, n, Role.ASSISTANT, items, uuid, raw)
-        used = self._add(node, parent)
+        used = self._placing.add(node, parent)
         # Behind an answer it only tells of that answer (a refusal, the output limit).
         answered = node.parent is not None and node.parent.role is Role.ASSISTANT
         if text_of(value.get("requestId")) and not answered:
-            self.reading.request(node, number=len(self._responses) + 1, failed=text)
+            self.reading.request(node, number=self._said.count + 1, failed=text)
         self.reading.append(node, used, note="written by Claude Code itself")
         details, kind = text_of(value.get("errorDetails")), text_of(value.get("error"))
         self._turns.failed(n, text, details, kind)
-
-    def _settle(self) -> None:
-        """What a response leaves to say once it is over."""
-        self._meter.settle()
-        stop, self._stop, self._family = self._stop, "", ""
-        last = self.reading.tree.last
-        if stop in _ENDS and last is not None:
-            self._turns.end(last.line, "completed")
 
     def _with_saved(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         """The outputs that were persisted, with the file that holds the whole of them."""
@@ -503,14 +370,3 @@ class Translator:
             path = self._saved(name) if name else ""
             found.append(msgspec.structs.replace(item, saved=path) if path else item)
         return tuple(found)
-
-
-def _usage(found: Figures | None) -> Usage | None:
-    if found is None:
-        return None
-    return usage_from(
-        found.input_tokens,
-        found.output_tokens,
-        found.cache_creation_input_tokens,
-        found.cache_read_input_tokens,
-    )

@@ -46,6 +46,8 @@ class Reading:
         self.on_request = on_request
         self.keep_raw = keep_raw or on_request is not None
         self.version = ""
+        self.side: tuple[bool, str] | None = None
+        """Whether the records of the conversation are a subagent's, and its name, once one came."""
         self.agents: set[str] = set()
         """The subagents that the file itself tells of."""
         self.model = ""

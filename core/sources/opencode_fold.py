@@ -142,7 +142,7 @@ class Telling:
             stage=stage,
             moment=moment,
             trigger=trigger,
-            reason=f"{reason}; {_messages(len(before))} become {len(after):,}",
+            reason=f"{reason}; {_sizes(len(before), len(after))}",
             segments=edit.segments,
             items_before=edit.before,
             items_after=len(change.after),
@@ -202,5 +202,7 @@ def error_of(error: dict[str, Any]) -> tuple[str, str]:
     return name, message or name
 
 
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+def _sizes(before: int, after: int) -> str:
+    told = "1 message" if before == 1 else f"{before:,} messages"
+    # What is only rewritten leaves as many as there were: that is no change to tell.
+    return f"still {told}" if before == after else f"{told} become {after:,}"

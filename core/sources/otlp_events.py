@@ -155,7 +155,9 @@ class Spans:
         milliseconds = signal.number("compaction.duration_ms")
         seconds = signal.end - signal.start if milliseconds is None else milliseconds / 1000
         groups = [signal.number(f"compaction.{when}.groups") for when in ("before", "after")]
-        told = [f"{groups[0]:,} → {groups[1]:,} groups"] if None not in groups else []
+        # Where the number stayed what it was, it is told once.
+        sizes = " → ".join(f"{each:,}" for each in dict.fromkeys(groups) if each is not None)
+        told = [] if None in groups else [f"{sizes} groups"]
         if summary is not None:
             number = summary.number("compaction.groups_summarized")
             told += [f"{number:,} groups summarised"] if number is not None else []

@@ -75,6 +75,13 @@ def test_requests_are_lines_with_position_kind_and_input(tmp_path: Path, capsys:
     assert all(each["input"] and each["position"] >= 0 for each in ran.records)
 
 
+def test_what_is_only_rewritten_tells_no_change_of_numbers(tmp_path: Path, capsys: Capture) -> None:
+    ran = run(capsys, "compactions", database("v1-prune", tmp_path))
+    told = " ".join(ran.out.split())
+    assert "items 27 (23 kept, 4 rewritten)" in told
+    assert "still 24 messages" in told
+
+
 def test_sessions_of_opencode_are_listed_and_opened_by_id(
     two: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

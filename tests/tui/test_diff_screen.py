@@ -17,7 +17,7 @@ from thresher.tui.screens.text import TextScreen
 from thresher.tui.spans import Tone, width
 from thresher.tui.spans import text_of as told
 from thresher.tui.theme import STYLES
-from thresher.tui.widgets.change_lines import changed_lines, excerpt
+from thresher.tui.widgets.change_lines import BETWEEN, changed_lines, excerpt
 from thresher.tui.widgets.diff_lines import opened_lines, preview_lines, row_line
 from thresher.tui.widgets.pieces import apart, condensed, toned, wrap_spans
 from thresher.tui.widgets.row_list import RowList
@@ -121,7 +121,8 @@ async def test_a_rewritten_entry_says_in_its_row_how_and_opens_in_place(
         assert len(diff.compared.shown) > shown_before
         signs = opened.replace(folded.splitlines()[0], "")
         assert "    …" in signs
-        assert "+ …" in signs
+        assert "+ …" not in signs
+        assert "+ Be brief." in signs
         assert opened.count("Be brief.") > folded.count("Be brief.")
         await pilot.press("n", "N")
         assert diff.diff.rows[diff.row_at or 0] == row
@@ -351,6 +352,31 @@ def test_a_change_has_a_sign_wherever_it_has_a_colour(cells: int) -> None:
         tones = {span[1] for span in line}
         assert (Tone.REMOVED not in tones) or "-" in signs
         assert (Tone.INSERTED not in tones) or "+" in signs
+
+
+@pytest.mark.parametrize("cells", [60, 130])
+@pytest.mark.parametrize(
+    ("old", "new", "signed"),
+    [
+        ("one\ntwo", "one\ntwo\nthree", ["+ three"]),
+        ("one\ntwo\n", "one\ntwo\nthree", ["+ three"]),
+        ("one\ntwo", "one\ntwo\nthree\n", ["+ three"]),
+        ("one\ntwo\nthree", "one\ntwo", ["- three"]),
+        ("one\ntwo", "new\none\ntwo", ["+ new"]),
+        ("one\ntwo", "one\nnew\ntwo", ["+ new"]),
+        ("one\n\ntwo", "one\n\nnew\n\ntwo", ["+ new", "+"]),
+        ("one\ntwo", "one\ntwo\n", []),
+        ("one\ntwo\n", "one\ntwo", []),
+        ("one\ntwo", "one\ntwo more", ["+ two more"]),
+    ],
+)
+def test_a_line_that_both_texts_have_has_no_sign(
+    cells: int, old: str, new: str, signed: list[str]
+) -> None:
+    lines = [told(line) for line in changed_lines(inline(old, new), cells)]
+    sides = [side.rstrip() for line in lines for side in line.split(BETWEEN)]
+    assert [side for side in sides if side[:1] in ("+", "-")] == signed
+    assert any(side.startswith("  one") for side in sides)
 
 
 @pytest.mark.parametrize(

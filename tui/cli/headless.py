@@ -102,7 +102,9 @@ def _lines(record: e.Record) -> Iterator[Line]:
             tone = Tone.FAILED if result.is_error else Tone.MUTED
             yield [span(f"    {_one(result.name, 40)} → ", Tone.MUTED), span(_result(result), tone)]
         case e.HistoryCompacted() as event:
-            items = f"{event.items_before} → {event.items_after} items"
+            # Where the number stayed what it was, it is told once.
+            sizes = dict.fromkeys((event.items_before, event.items_after))
+            items = f"{' → '.join(map(str, sizes))} items"
             yield [
                 span(f"── compaction {event.ordinal} ", Tone.SUMMARY),
                 span(_one(f"{event.policy}, {event.stage}: {items}, "), Tone.SUMMARY),

@@ -132,7 +132,9 @@ def _items(card: Card) -> str:
         (card.inserted, "inserted"),
     )
     told = ", ".join(f"{number:,} {word}" for number, word in parts if number)
-    return f"{card.items_before:,} → {card.items_after:,}" + (f"  ({told})" if told else "")
+    # Where the number stayed what it was, it is told once.
+    numbers = dict.fromkeys((card.items_before, card.items_after))
+    return " → ".join(f"{number:,}" for number in numbers) + (f"  ({told})" if told else "")
 
 
 def _known_by(text: str, evidence: str) -> str:

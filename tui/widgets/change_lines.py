@@ -127,11 +127,7 @@ def _hunks(pieces: Sequence[Piece]) -> list[_Hunk]:
 
     def close() -> None:
         """A line that both texts end here."""
-        gone, came = _own(old, new), _own(new, old)
-        if gone or came:
-            found.append(_Hunk(_worth(old, new), _worth(new, old), gone, came))
-        else:
-            found.append(_Hunk(list(old), list(new), False, False))
+        found.extend(_trimmed(list(old), list(new)))
         old[:], new[:] = [[]], [[]]
 
     for piece in pieces:
@@ -146,16 +142,41 @@ def _hunks(pieces: Sequence[Piece]) -> list[_Hunk]:
                 old[-1].append((part, TONES[piece.side]))
             if piece.side is not Side.OLD:
                 new[-1].append((part, TONES[piece.side]))
+    for lines in (old, new):
+        # Only the newline after the last line: whether it is there is no difference.
+        if len(lines) > 1 and not lines[-1]:
+            lines.pop()
     close()
     return found
 
 
-def _own(lines: list[list[Span]], others: list[list[Span]]) -> bool:
+def _trimmed(old: list[Line], new: list[Line]) -> list[_Hunk]:
+    """The lines of a change as hunks: those at its start and its end that both texts have whole
+    stand for themselves."""
+    most = min(len(old), len(new))
+    start = next((n for n in range(most) if not _is_same(old[n], new[n])), most)
+    rest = most - start
+    end = next((n for n in range(rest) if not _is_same(old[~n], new[~n])), rest)
+    first = [_Hunk([line], [line], False, False) for line in old[:start]]
+    last = [_Hunk([line], [line], False, False) for line in old[len(old) - end :]]
+    old, new = old[start : len(old) - end], new[start : len(new) - end]
+    gone, came = _own(old, new), _own(new, old)
+    if gone or came:
+        return [*first, _Hunk(_worth(old, new), _worth(new, old), gone, came), *last]
+    return [*first, *([_Hunk(old, new, False, False)] if old else []), *last]
+
+
+def _is_same(old: Line, new: Line) -> bool:
+    """Whether a line is on both sides, and nothing in it is on one side only."""
+    return old == new and all(tone is Tone.MUTED for _, tone in old)
+
+
+def _own(lines: Sequence[Line], others: Sequence[Line]) -> bool:
     """Whether something stands only on this side: words, or the end of a line."""
     words = any(tone is not Tone.MUTED for line in lines for _, tone in line)
     return words or len(lines) > len(others)
 
 
-def _worth(lines: list[list[Span]], others: list[list[Span]]) -> list[Line]:
+def _worth(lines: Sequence[Line], others: Sequence[Line]) -> list[Line]:
     """The lines of one side of a change. An empty one is nothing when the other side has all."""
     return [] if not any(width(line) for line in lines) and any(map(width, others)) else list(lines)

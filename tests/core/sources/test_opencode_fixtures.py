@@ -248,6 +248,9 @@ def test_the_turn_that_was_refused_is_said_again_and_is_no_new_turn(source: Open
 def test_pruned_outputs_are_rewritten_and_nothing_else(source: OpenCodeSource) -> None:
     (report,) = reports(source)
     assert "41,454 tokens" in report.reason
+    # Numbers that are equal are no change to tell.
+    assert report.reason.endswith("; still 24 messages")
+    assert "become" not in report.reason
     state = state_at(source.read())
     (card,) = state.cards
     for old, new in card.replaced_ids:

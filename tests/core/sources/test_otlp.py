@@ -135,6 +135,18 @@ def test_sizes_that_are_missing_are_unknown_too(tmp_path: Path) -> None:
     assert (card.tokens_before, card.tokens_after) == (None, None)
 
 
+@pytest.mark.parametrize(("after", "told"), [(9, "20 → 9 groups"), (20, "20 groups")])
+def test_groups_that_are_as_many_as_before_are_told_once(
+    tmp_path: Path, after: int, told: str
+) -> None:
+    yes = {"boolValue": True}
+    groups = {"before": {"intValue": "20"}, "after": {"intValue": str(after)}}
+    attributes = {f"compaction.{when}.groups": value for when, value in groups.items()}
+    attributes |= {"compaction.triggered": yes, "compaction.compacted": yes}
+    (card,) = compaction_records(exported(tmp_path / "x.jsonl", span(**attributes)))
+    assert card.reason == told
+
+
 def test_bad_lines_and_other_objects_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b"".join([rows()[0], b"17\n", b'{"a": 1}\n', *rows()[1:]]))

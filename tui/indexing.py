@@ -16,6 +16,8 @@ from thresher.core.bodies import Bodies, NoBodies
 from thresher.core.errors import ThresherError
 from thresher.core.history import History
 
+from .allocator import keep_large_blocks_apart
+
 if TYPE_CHECKING:
     from thresher.core.sources.base import Tail
 
@@ -38,6 +40,7 @@ class Indexing:
         self.history = History()
         self._tail = tail
         self.size = path.stat().st_size if path.is_file() else 0
+        keep_large_blocks_apart()
         self._done = False
 
     @property

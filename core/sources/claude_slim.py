@@ -96,7 +96,7 @@ def slim_lines(path: Path) -> Iterator[Line]:
     yield from reader.whole()
 
 
-def parse_result(raw: bytes) -> tuple[dict[str, Any] | None, str, int]:
+def parse_result(raw: bytes | bytearray) -> tuple[dict[str, Any] | None, str, int]:
     """Like `longlines.parse_long` for what makes nearly all long lines: the results of tools.
     Every other long line is decoded in one piece, since all of its text is wanted."""
     if raw.find(_CALL) >= 0:

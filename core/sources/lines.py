@@ -68,7 +68,9 @@ class LineReader:
         views: bool = False,
         wide: Callable[[bytes], object] | None = None,
         long: int = 0,
-        parse_long: Callable[[bytes], tuple[dict[str, Any] | None, str, int]] | None = None,
+        parse_long: (
+            Callable[[bytes | bytearray], tuple[dict[str, Any] | None, str, int]] | None
+        ) = None,
     ) -> None:
         self.number = number
         self.offset = offset
@@ -77,28 +79,31 @@ class LineReader:
         self._wide = wide
         self._long = long
         self._parse_long = parse_long
-        self._rest: list[bytes] = []
+        self._rest = bytearray()
+        """The beginning of a line. A long one arrives in many pieces: it grows in place, so that
+        it is never there twice."""
         self._given = False
 
     @property
     def pending(self) -> int:
         """Bytes of the line that is not complete."""
-        return sum(map(len, self._rest))
+        return len(self._rest)
 
     def feed(self, data: bytes) -> Iterator[Line]:
         """Take bytes; blank lines count, but are not given."""
         end, last = data.find(b"\n"), data.rfind(b"\n")
-        # A long line arrives in many pieces, which are joined once, when its newline comes.
-        self._rest.append(data if end < 0 else data[:end])
+        self._rest += data if end < 0 else data[:end]
         if end < 0:
             return
-        raw = b"".join(self._rest)
-        self._rest = [data[last + 1 :]]
-        if self._given and not raw.strip():
+        raw, self._rest = self._rest, bytearray(data[last + 1 :])
+        if self._given and _is_blank(raw):
             # Only the newline of a line that was given before it came.
             self.offset += len(raw) + 1
         elif (found := self._line(raw, len(raw) + 1)) is not None:
+            # Only what was made of it is needed from here on.
+            del raw
             yield found
+            del found
         self._given = False
         known, long = self._known, self._long if self._parse_long else sys.maxsize
         ascii = known is None or data.isascii()
@@ -137,31 +142,29 @@ class LineReader:
 
     def whole(self) -> Iterator[Line]:
         """The last line, when only its newline is missing: a writer may never write that one."""
-        raw = b"".join(self._rest)
-        self._rest = [raw]
-        if raw.strip() and parse(raw.removeprefix(_BOM))[0] is not None:
-            self._rest = []
+        raw = self._rest
+        if not _is_blank(raw) and parse(_without_mark(raw))[0] is not None:
+            self._rest = bytearray()
             if (found := self._line(raw, len(raw))) is not None:
                 self._given = True
                 yield found
 
     def finish(self) -> Iterator[Line]:
         """The last line, when it has no newline: whole, cut by a crash, or still being written."""
-        line = b"".join(self._rest)
-        self._rest = []
+        line, self._rest = self._rest, bytearray()
         if line and (found := self._line(line, len(line))) is not None:
             if found.value is None:
                 fault = f"the last line is cut after {len(line):,} bytes ({found.fault})"
                 found = msgspec.structs.replace(found, fault=fault)
             yield found
 
-    def _line(self, raw: bytes, size: int) -> Line | None:
+    def _line(self, raw: bytes | bytearray, size: int) -> Line | None:
         number, offset = self.number, self.offset
         self.number += 1
         self.offset += size
         if number == 0:
-            raw = raw.removeprefix(_BOM)
-        if not raw.strip():
+            raw = _without_mark(raw)
+        if _is_blank(raw):
             return None
         if self._parse_long is not None and size >= self._long:
             value, fault, check = self._parse_long(raw)
@@ -170,7 +173,7 @@ class LineReader:
         return Line(number, offset, size, value, fault)
 
 
-def parse(raw: bytes) -> Parsed:
+def parse(raw: bytes | bytearray) -> Parsed:
     """Read one line: (object, "") or (object, what was mended) or (None, what is wrong)."""
     try:
         value = _decode(raw)
@@ -239,7 +242,15 @@ def unreadable(path: Path, error: BaseException) -> ThresherError:
     )
 
 
-def _mended(raw: bytes, first: str) -> tuple[Any, str]:
+def _is_blank(raw: bytes | bytearray) -> bool:
+    return not raw or raw.isspace()
+
+
+def _without_mark(raw: bytes | bytearray) -> bytes | bytearray:
+    return raw[len(_BOM) :] if raw.startswith(_BOM) else raw
+
+
+def _mended(raw: bytes | bytearray, first: str) -> tuple[Any, str]:
     bare = raw.strip(b"\x00 \t\r")
     nuls = raw.count(b"\x00")
     if not bare:

@@ -35,12 +35,12 @@ _HIGH_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _TEXT = msgspec.json.Decoder(str)
 
 
-def checked(raw: bytes) -> int:
+def checked(raw: bytes | bytearray) -> int:
     """The check of a long line, never 0. Other threads run meanwhile."""
     return zlib.crc32(raw) or 1
 
 
-def parse_long(raw: bytes) -> tuple[dict[str, Any] | None, str, int]:
+def parse_long(raw: bytes | bytearray) -> tuple[dict[str, Any] | None, str, int]:
     """Like `lines.parse`, with a `Cut` for each long text, and with the check of the bytes.
 
     Where that does not work out (the line is torn, or holds what must be mended), the line is read
@@ -64,8 +64,8 @@ _MARK = f"\x00{secrets.token_hex(8)}:"
 """Begins the stand-in for a cut text; nobody can have written it into a file."""
 
 
-def _shortened(raw: bytes) -> tuple[bytes, dict[str, Cut]]:
-    out: list[bytes] = []
+def _shortened(raw: bytes | bytearray) -> tuple[bytes, dict[str, Cut]]:
+    out: list[bytes | bytearray] = []
     cuts: dict[str, Cut] = {}
     done = 0
     start = raw.find(b'"')
@@ -82,7 +82,7 @@ def _shortened(raw: bytes) -> tuple[bytes, dict[str, Cut]]:
     return b"".join(out), cuts
 
 
-def _end(raw: bytes, at: int) -> int:
+def _end(raw: bytes | bytearray, at: int) -> int:
     """Where the text that begins at `at` has its closing quote."""
     window = PIECE
     while True:
@@ -97,7 +97,7 @@ def _end(raw: bytes, at: int) -> int:
         at = after
 
 
-def _cut(raw: bytes, start: int, end: int) -> Cut:
+def _cut(raw: bytes | bytearray, start: int, end: int) -> Cut:
     if end - start < WHOLE:
         text = _decoded(raw[start:end])
         return Cut(text[:HEAD], len(text), size_in_bytes(text), hash(text), sample_of(text))
@@ -114,7 +114,7 @@ def _cut(raw: bytes, start: int, end: int) -> Cut:
     return Cut(head, chars, size, check, sample)
 
 
-def _boundary(raw: bytes, start: int, stop: int, end: int) -> int:
+def _boundary(raw: bytes | bytearray, start: int, stop: int, end: int) -> int:
     """The last place up to `stop` at which neither an escape nor a character is torn."""
     if stop >= end:
         return end
@@ -127,7 +127,7 @@ def _boundary(raw: bytes, start: int, stop: int, end: int) -> int:
     return at if at > start else end
 
 
-def _decoded(inside: bytes) -> str:
+def _decoded(inside: bytes | bytearray) -> str:
     return _TEXT.decode(b'"' + inside + b'"')
 
 

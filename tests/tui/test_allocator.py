@@ -8,11 +8,12 @@ import sys
 import pytest
 
 LONG_LINES = """
+import os
 from thresher.tui.allocator import keep_large_blocks_apart
 
 def held():
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 assert keep_large_blocks_apart()
 small = []

@@ -31,7 +31,8 @@ LIGHT_NAME = "thresher-light"
 CONTRAST_NAME = "thresher-contrast"
 MONO_NAME = "thresher-mono"
 
-STYLES = Path(__file__).parent / "styles"
+STYLES = Path(__file__).resolve().parent / "styles"
+"""As Textual names the stylesheet of a screen: with links resolved."""
 
 DARK_VARIABLES: dict[str, str] = {
     "muted": "#8792a1",

@@ -71,7 +71,7 @@ async def console(name: str, make: Callable[[Path], Any], writes: int) -> tuple[
                 before = len(app.model.history)
                 told: Callable[[], bool] = lambda mark=mark: mark in drawn(app)  # type: ignore[misc]  # noqa: E731 - bound here
                 if name == "otlp":
-                    told = lambda before=before: len(app.model.history) > before  # type: ignore[misc,union-attr]  # noqa: E731
+                    told = lambda before=before: len(app.model.history) > before  # type: ignore[misc,union-attr]  # noqa: E731 - bound here
                 await asyncio.to_thread(growing.say, mark)
                 begun = time.perf_counter()
                 taken.append(await until(told) - begun)

@@ -42,10 +42,10 @@ def app_over(make: object = build.long_session, **more: object) -> ThresherApp:
 
 
 async def console(pilot: object) -> ConsoleScreen:
-    app = pilot.app  # type: ignore[attr-defined]
+    app = pilot.app  # type: ignore[attr-defined] # our app
     while not isinstance(app.screen, ConsoleScreen):
-        await pilot.pause()  # type: ignore[attr-defined]
-    await pilot.pause()  # type: ignore[attr-defined]
+        await pilot.pause()  # type: ignore[attr-defined] # a pilot
+    await pilot.pause()  # type: ignore[attr-defined] # a pilot
     return app.screen
 
 

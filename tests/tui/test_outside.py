@@ -70,13 +70,13 @@ async def test_skipping_is_done_only_after_its_consequence_was_read(tmp_path: Pa
         await rig.stopped(pilot)
         await pilot.press("z")
         assert isinstance(rig.app.screen, ConfirmScreen)
-        shown = " ".join(texts(rig.app.screen).split())  # type: ignore[arg-type]
+        shown = " ".join(texts(rig.app.screen).split())  # type: ignore[arg-type] # any screen
         assert "asks again before the one after it" in shown.replace(" │ ", " ")
         await pilot.press("escape")
         assert hook.waits
         await pilot.press("z", "y")
         assert hook.ended().code == 2
-        assert past.on_record(rig.path)[-1].event.how == past.SKIPPED  # type: ignore[union-attr]
+        assert past.on_record(rig.path)[-1].event.how == past.SKIPPED  # type: ignore[union-attr] # a note of a hold
 
 
 async def test_what_no_hook_allows_has_no_key(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_without_a_breakpoint_nothing_is_held_until_one_is_set(tmp_path: P
         assert rig.hook().ended() == (0, "", "")
         assert not (past.on_record(rig.path))
         await pilot.press("B")
-        assert "thresher hold claude-code" in texts(rig.app.screen)  # type: ignore[arg-type]
+        assert "thresher hold claude-code" in texts(rig.app.screen)  # type: ignore[arg-type] # any screen
         await pilot.press("enter", "escape")
         hook = rig.hook()
         await rig.stopped(pilot)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final
+
 import msgspec
 
 from . import events as e
+from .amounts import count
 from .context import EntryId, SegmentError
 from .debug.held import HeldEvent, words
+from .items import likeness
 from .state_data import Changed, StateData, Status
 from .views import Card, Fate, Point, RowKind
+
+LOOKED_BACK: Final = 2_000
+"""Entries that left last, among which one that came back is looked for."""
 
 
 class ContextFold(StateData):
@@ -111,12 +119,30 @@ class ContextFold(StateData):
         self._enter(change.after)
         for id in change.removed:
             self.fates[id] = Fate(rolled_back=True)
+        for old, new in change.replaced:
+            self.fates[old] = Fate(gave_way=new)
+        self._came_back((*change.inserted, *(new for _, new in change.replaced)))
+        for at, card in enumerate(self.cards):
+            if card.ordinal in event.undone and not card.undone:
+                self.cards[at] = card.taken_back(record.n)
         # A figure from before the rollback counts what is no longer there.
         self._forget_usage()
-        plural = "" if event.turns == 1 else "s"
-        text = f"rollback of {event.turns} turn{plural}: {event.removed} items taken back"
+        what = f"rollback of {count(event.turns, 'turn')}"
+        text = f"{what}: {count(event.removed, 'item')} taken back"
         self._row(RowKind.NOTE, record, text=event.reason or text)
-        return Changed.CONTEXT | Changed.ROWS | Changed.METER
+        return Changed.CARDS | Changed.CONTEXT | Changed.ROWS | Changed.METER
+
+    def _came_back(self, new: tuple[EntryId, ...]) -> None:
+        """What had left before and is there again as one of these has not left. Only what left last
+        is looked at: there may be as many such edits as requests."""
+        wanted = {likeness(self.known[id].item): id for id in new}
+        found: dict[EntryId, Fate] = {}
+        for old in islice(reversed(self.fates), LOOKED_BACK):
+            if not wanted:
+                break
+            if self.fates[old].gone and (like := likeness(self.known[old].item)) in wanted:
+                found[old] = Fate(back=wanted.pop(like))
+        self.fates |= found
 
     def _restored(self, record: e.Record, event: e.HistoryRestored) -> Changed:
         try:
@@ -186,6 +212,8 @@ class ContextFold(StateData):
             self._enter(change.after)
             for id in change.removed:
                 self.fates[id] = Fate(unannounced=True)
+            for old, new in change.replaced:
+                self.fates[old] = Fate(unannounced=True, became=new)
         self._row(RowKind.COMPACTION, record, card=len(self.cards))
         self.cards.append(Card.unannounced(record, event, change, before))
         return Changed.CARDS | Changed.CONTEXT | Changed.ROWS | Changed.METER
@@ -193,10 +221,11 @@ class ContextFold(StateData):
     def _fates(
         self, removed: tuple[EntryId, ...], inserted: tuple[EntryId, ...], ordinal: int
     ) -> None:
-        speaks: dict[EntryId, EntryId] = {}
+        spoken: dict[EntryId, Fate] = {}
         for id in reversed(inserted):
             # The first one that speaks for an entry counts.
-            speaks.update(dict.fromkeys(self.known[id].origin, id))
-        same = {id: Fate(removed_by=ordinal, summary=id) for id in (None, *inserted)}
+            if origin := self.known[id].origin:
+                spoken.update(dict.fromkeys(origin, Fate(removed_by=ordinal, summary=id)))
+        fates, unspoken = self.fates, Fate(removed_by=ordinal)
         for id in removed:
-            self.fates[id] = same[speaks.get(id)]
+            fates[id] = spoken.get(id, unspoken)

@@ -219,6 +219,26 @@ def sealed_length(item: Item) -> int:
     return len(item.encrypted) if item.body is None else item.body.sealed
 
 
+_LIKE = 40
+"""Characters of a beginning that are compared: of every cut text so many are held."""
+
+Likeness: TypeAlias = tuple[type, str, int, int, str, str]
+
+
+def likeness(item: Item) -> Likeness:
+    """What tells an item from all others, also where only its head is held: what it is, its call,
+    its lengths and its beginning. The same item read from two places is like itself."""
+    sealed = getattr(item, "encrypted", "")
+    return (
+        type(item),
+        getattr(item, "call_id", ""),
+        text_length(item),
+        sealed_length(item),
+        item.text[:_LIKE],
+        sealed[:_LIKE],
+    )
+
+
 class Kind(StrEnum):
     """What an item is to the reader of a meter: one part of the bar."""
 

@@ -49,6 +49,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+_HERE = Fate()
 _SHARED = frozenset({"known", "costs"})
 """Tables that copies share: an id names the same entry at every position, so they only grow."""
 
@@ -250,8 +251,20 @@ class StateData:
         return self.runs.latest(call_id)
 
     def fate(self, id: EntryId) -> Fate:
-        """What became of an entry."""
-        return self.fates.get(id, Fate())
+        """What became of an entry; of one that came back under another id, what became of that."""
+        fate = self.fates.get(id, _HERE)
+        while fate.back is not None and (later := self.fates.get(fate.back)) is not None:
+            fate = later
+        return fate
+
+    @property
+    def out_of_touch(self) -> bool:
+        """Whether the file that is followed cannot be read just now, or is another one: nothing
+        of it has been told since that was."""
+        last = self.problems[-1] if self.problems else None
+        if last is None or last.kind != "file" or last.where or not self.rows:
+            return False
+        return self.rows[-1].kind is RowKind.ERROR and self.rows[-1].text == last.message
 
     def copy(self) -> Self:
         """An independent state at the same position."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Final
+
+from msgspec.structs import replace
 
 from . import events as e
 from .context import EntryId
@@ -11,6 +13,12 @@ from .views import ToolRun, ToolStatus
 
 LIVE_TAIL = 4_000
 """Characters of a running tool's output that are kept for the screen."""
+
+# Looking a member up in its enum takes as long as exchanging a run.
+_WAITING: Final = ToolStatus.WAITING
+_RUNNING: Final = ToolStatus.RUNNING
+_DONE: Final = ToolStatus.DONE
+_FAILED: Final = ToolStatus.FAILED
 
 
 class ToolRuns:
@@ -43,7 +51,7 @@ class ToolRuns:
         self.calls += 1
         run = self.latest(call.call_id)
         if run is not None and run.call is None:
-            self.by_key[self._latest[call.call_id]] = msgspec.structs.replace(
+            self.by_key[self._latest[call.call_id]] = replace(
                 run, name=call.name, arguments=call.arguments, call=id
             )
             return ""
@@ -56,13 +64,14 @@ class ToolRuns:
 
     def output(self, id: EntryId, output: FunctionCallOutput) -> bool:
         """Enter an output; False when there is no call for it."""
-        run = self.latest(output.call_id)
+        key = self._latest.get(output.call_id)
+        run = None if key is None else self.by_key.get(key)
         if run is None:
             return False
         status = run.status
-        if status is ToolStatus.WAITING or status is ToolStatus.RUNNING:
-            status = ToolStatus.FAILED if output.is_error else ToolStatus.DONE
-        self._put(output.call_id, msgspec.structs.replace(run, output=id, status=status, live=""))
+        if status is _WAITING or status is _RUNNING:
+            status = _FAILED if output.is_error else _DONE
+        self._put(output.call_id, replace(run, output=id, status=status, live=""))
         return True
 
     def started(self, event: e.ToolStarted, at: float) -> str:
@@ -70,7 +79,7 @@ class ToolRuns:
         run, key = self._run(event.call_id, event.name)
         self._put(
             event.call_id,
-            msgspec.structs.replace(run, status=ToolStatus.RUNNING, started=at),
+            replace(run, status=_RUNNING, started=at),
         )
         return key
 
@@ -79,9 +88,9 @@ class ToolRuns:
         run, key = self._run(event.call_id, event.name)
         self._put(
             event.call_id,
-            msgspec.structs.replace(
+            replace(
                 run,
-                status=ToolStatus.DONE if event.ok else ToolStatus.FAILED,
+                status=_DONE if event.ok else _FAILED,
                 seconds=event.seconds,
                 exit_code=event.exit_code,
                 size=event.size,
@@ -97,14 +106,14 @@ class ToolRuns:
         if run is None:
             return False
         live = (run.live + event.text)[-LIVE_TAIL:]
-        self.by_key[self._latest[event.call_id]] = msgspec.structs.replace(run, live=live)
+        self.by_key[self._latest[event.call_id]] = replace(run, live=live)
         return True
 
     def settle(self) -> None:
         """Forget live output: a replay of the record would not have it."""
         for key, run in self.by_key.items():
             if run.live:
-                self.by_key[key] = msgspec.structs.replace(run, live="")
+                self.by_key[key] = replace(run, live="")
 
     def _run(self, call_id: str, name: str) -> tuple[ToolRun, str]:
         run = self.latest(call_id)
@@ -115,8 +124,8 @@ class ToolRuns:
 
     def _put(self, call_id: str, run: ToolRun) -> None:
         key = self._latest[call_id]
-        if run.status is ToolStatus.FAILED:
+        if run.status is _FAILED:
             before = self.by_key.get(key)
-            if before is None or before.status is not ToolStatus.FAILED:
+            if before is None or before.status is not _FAILED:
                 self.failures += 1
         self.by_key[key] = run

@@ -100,20 +100,32 @@ class Fate(msgspec.Struct, frozen=True, gc=False):
     outside: bool = False
     """It was recorded, but the model never saw it."""
     rolled_back: bool = False
-    """It left with a turn that was taken back."""
+    """It left by an edit that is no compaction: a turn taken back, another branch."""
     unannounced: bool = False
     """The program left it out without a word."""
     undone: int = 0
     """The compaction that had made it, and was undone."""
     gave_way: EntryId | None = None
-    """The entry it was rewritten from, which was restored in its place."""
+    """The entry that stands in its place: what it was rewritten from, which came back."""
+    back: EntryId | None = None
+    """The entry that it came back as: the same item under another id."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether the model does not see it any more, in this form or under another id."""
+        left = self.removed_by or self.undone or self.rolled_back or self.unannounced
+        return bool(left) or self.became is not None or self.gave_way is not None
 
     def words(self) -> str:
         """The fate in words, as screens show it."""
         if self.outside:
             return "recorded, never in the context"
+        if self.back is not None:
+            return f"in context again, as {self.back}"
         if self.rolled_back:
-            return "taken back by a rollback"
+            return "left the context without a compaction"
+        if self.unannounced and self.became is not None:
+            return f"rewritten by the program into {self.became}, unannounced"
         if self.unannounced:
             return "left out by the program, unannounced"
         if self.undone:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -31,6 +31,12 @@ class Role(StrEnum):
     BOUNDARY = "boundary"
     OTHER = "other"
     """On the way, but not for the model."""
+
+
+# These are asked for with every record, and looking them up in the enum takes ten times as long.
+ASSISTANT: Final = Role.ASSISTANT
+RESULT: Final = Role.RESULT
+BOUNDARY: Final = Role.BOUNDARY
 
 
 class Node(msgspec.Struct, eq=False):
@@ -105,7 +111,7 @@ class Tree:
         if node.family:
             self.families.setdefault(node.family, []).append(node)
             self._note_blocks(node, node.family)
-        if node.role is Role.RESULT and found is not None and found.role is Role.ASSISTANT:
+        if node.role is RESULT and found is not None and found.role is ASSISTANT:
             found.results += (node,)
             self._note_blocks(node, found.family)
         self.last = node
@@ -118,22 +124,47 @@ class Tree:
         last, anchor = self.last, self._anchor
         if last is None or self.doubled or anchor == last.uuid or anchor == node.uuid:
             return False
-        is_result = node.role is Role.RESULT and last.role is Role.ASSISTANT
-        family = last.family if is_result else node.family
-        if family:
-            if len(node.items) != 1 or family in self._gone_families:
+        if node.role is RESULT and last.role is ASSISTANT:
+            if last.family and not self._is_new(node, last.family):
                 return False
-            key = _key(family, node.items[0])
-            if key in self._blocks:
-                return False
-            if key:
-                self._blocks.add(key)
-        if is_result:
             last.results += (node,)
-        elif family:
+        elif family := node.family:
+            if not self._is_new(node, family):
+                return False
             self.families.setdefault(family, []).append(node)
         node.parent = last
         self.nodes[node.uuid] = self.last = node
+        return True
+
+    def answer(self, node: Node, call: Node) -> bool:
+        """Take a result whose uuid is new, of a call that need not be the last record; the same as
+        `add`, when there is nothing else to be looked at. False, and nothing is done, when there
+        may be."""
+        anchor = self._anchor
+        if self.doubled or anchor == call.uuid or anchor == node.uuid:
+            return False
+        if not self._is_new(node, call.family):
+            return False
+        call.results += (node,)
+        node.parent = call
+        self.nodes[node.uuid] = self.last = node
+        return True
+
+    def _is_new(self, node: Node, family: str) -> bool:
+        """Whether this is the only record of its block, or result, of that response, of which all
+        other records are held; then it is from here on the one that is known."""
+        items, blocks = node.items, self._blocks
+        if len(items) != 1 or family in self._gone_families:
+            return False
+        (item,) = items
+        if type(item) is FunctionCall or type(item) is FunctionCallOutput:
+            key = hash((family, item.call_id, type(item)))
+        else:
+            key = _key(family, item)
+        if key in blocks:
+            return False
+        if key:
+            blocks.add(key)
         return True
 
     def bound(
@@ -180,7 +211,7 @@ class Tree:
             leaf = leaf.parent
         way.reverse()
         root = way[0] if way else None
-        if root is None or root.role is not Role.BOUNDARY:
+        if root is None or root.role is not BOUNDARY:
             return way
         return [node for node in way if _allowed(node, root)]
 
@@ -207,10 +238,10 @@ class Tree:
         done: set[str] = set()
 
         def put(node: Node, start: int, family: str) -> None:
-            if node in places or (way[0].role is Role.BOUNDARY and not _allowed(node, way[0])):
+            if node in places or (way[0].role is BOUNDARY and not _allowed(node, way[0])):
                 return
             while start + 1 < len(way) and way[start + 1].line < node.line:
-                if way[start + 1].role is Role.ASSISTANT and way[start + 1].family != family:
+                if way[start + 1].role is ASSISTANT and way[start + 1].family != family:
                     break
                 start += 1
             found.setdefault(start, []).append(node)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..compaction.policy import Moment, Trigger
 from ..context import EntryId
 from ..items import CompactionSummary, FunctionCallOutput
@@ -249,7 +250,7 @@ class Compactions:
                 stage=MICRO,
                 moment=None,
                 trigger=Trigger.MANUAL if metadata.get("trigger") == "manual" else Trigger.AUTO,
-                reason=f"results of {len(calls)} calls cleared{told}",
+                reason=f"results of {count(len(calls), 'call')} cleared{told}",
                 segments=made.segments,
                 items_before=made.before,
                 items_after=made.after,

@@ -12,6 +12,7 @@ import re
 from typing import Final, NamedTuple
 
 from .. import events as e
+from ..amounts import count
 from ..items import FunctionCall, FunctionCallOutput, Item
 from ..tokens import Basis, Scope, Tokens
 from .claude_chain import Node, Role
@@ -119,11 +120,11 @@ class Falls:
             explanation = (
                 f"{fall.words()} while the record only grew, and nothing says why: old tool "
                 f"results must have been left out (microcompaction). The record still holds "
-                f"all {len(results)} results; which of them the model no longer saw is unknown"
+                f"{count(len(results), 'result')}; which the model no longer saw is unknown"
             )
             second = (
-                f"{len(results) - 1} older tool results in the record weigh about {old:,} tokens, "
-                "enough to explain it"
+                f"{count(len(results) - 1, 'older tool result')} in the record: about {old:,} "
+                "tokens, enough to explain it"
             )
             self.missing = fall.tokens
             self._tell(node, fall, "microcompact", explanation, second)
@@ -135,10 +136,10 @@ class Falls:
         explanation = (
             f"{fall.words()} while the record only grew: old tool results were left out "
             f"(microcompaction). This version writes nothing of it; by the rule that it follows "
-            f"the {len(gone)} oldest of {results} results went, and the newest that fit into "
-            f"{KEEP:,} tokens stayed"
+            f"the {len(gone)} oldest of {count(results, 'result')} went, and the newest that fit "
+            f"into {KEEP:,} tokens stayed"
         )
-        second = f"{made.replaced} results in the record are what that rule takes out here"
+        second = f"that rule takes {count(made.replaced, 'result')} of the record out here"
         self._r.out.emit(
             self._r.out.not_before(node.line),
             e.UnannouncedReduction(
@@ -188,12 +189,12 @@ class Falls:
         results = sum(1 for each in lost if each.role is Role.RESULT)
         explanation = (
             f"{fall.words()} after a resume: of parallel tool calls only one branch was loaded "
-            f"again, so {results} results that the record holds were not sent (a fault of the "
+            f"again, and {count(results, 'result')} of the record did not go out (a fault of the "
             "program, not a compaction)"
         )
         signals = (
             fall.words(),
-            f"{len(lost)} records lie beside the strict line of parents that a resume follows",
+            f"{count(len(lost), 'record')} beside the strict line of parents that a resume follows",
         )
         self._r.out.add(
             line,
@@ -239,7 +240,7 @@ class Falls:
                     items_before=made.before,
                     items_after=made.after,
                     removed=0,
-                    reason=f"{made.replaced} results that had been cleared are there again",
+                    reason=f"there again, though cleared before: {count(made.replaced, 'result')}",
                 ),
             )
         how = "after a new prompt" if prompted else "between two responses"

@@ -10,10 +10,12 @@ any other. Nothing that was decoded holds itself, so the collector need not look
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
 Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time with its zone; others are read in the general way."""
@@ -171,28 +173,6 @@ class ResultLine(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unk
     refusedMessageId: Any = None
 
 
-class _ShellResult(Result, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A result of which nothing is passed over."""
-
-
-class _ShellResults(_Results, frozen=True, gc=False, forbid_unknown_fields=True):
-    content: Annotated[tuple[_ShellResult, ...], msgspec.Meta(min_length=1, max_length=1)]
-    role: Any = None
-
-
-class _ShellTold(Told, frozen=True, gc=False, forbid_unknown_fields=True):
-    interrupted: Any = None
-    isImage: Any = None
-    noOutputExpected: Any = None
-
-
-class _ShellLine(ResultLine, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """The result of a shell command: all of its bytes are decoded, so all must be UTF-8."""
-
-    message: _ShellResults
-    toolUseResult: _ShellTold
-
-
 Known: TypeAlias = tuple[BlockLine | ResultLine, bytes]
 """A line of these forms, with its bytes: what only the state of the session shows may still want it
 read in the general way."""
@@ -200,9 +180,20 @@ read in the general way."""
 NEAR: Final = 1_000
 """Bytes in which the role is looked for: it stands in front of what makes a line long."""
 
-_shell = msgspec.json.Decoder(_ShellLine).decode
 _block = msgspec.json.Decoder(BlockLine).decode
 _result = msgspec.json.Decoder(ResultLine).decode
+_text = msgspec.json.Decoder(str).decode
+
+_ROLE: Final = 300
+"""Bytes in which the role of a response stands."""
+_CONTENT: Final = b'"content":"'
+_STDOUT: Final = b'"stdout":"'
+_BEHIND: Final = b'","stderr":'
+REPEATED: Final = 300
+"""Bytes of a text from which on it is only decoded once, where its line holds it twice."""
+_MARK: Final = secrets.token_hex(8)
+"""Stands for such a text while the rest is decoded; nobody can have written it into a file."""
+_MARK_JSON: Final = f'"{_MARK}"'.encode()
 
 
 def decode_known(raw: bytes) -> Known:
@@ -210,7 +201,7 @@ def decode_known(raw: bytes) -> Known:
     the decoder does not look at those of fields that nobody reads."""
     said = raw.find(b'"assistant"', 0, NEAR)
     # Two lines of three are blocks of a response; in a result the word may stand further behind.
-    if said >= 0 > raw.find(b'"tool_result"', 0, said):
+    if said >= 0 and (said < _ROLE or raw.find(b'"tool_result"', 0, said) < 0):
         return _block(raw), raw
     if raw.find(b'"tool_result"', 0, NEAR) >= 0:
         return _result(raw), raw
@@ -220,11 +211,45 @@ def decode_known(raw: bytes) -> Known:
 def decode_wide(raw: bytes) -> Known:
     """The same for bytes beyond ASCII, which need not be UTF-8: then it raises UnicodeDecodeError
     (or one of msgspec's)."""
-    if raw.find(b'"interrupted"', -NEAR) >= 0:
-        # Looking at such a line before it is decoded takes half as long as decoding it.
-        try:
-            return _shell(raw), raw
-        except msgspec.MsgspecError:
-            pass
+    if (found := _repeated(raw)) is not None:
+        return found, raw
     raw.decode()
     return decode_known(raw)
+
+
+def _repeated(raw: bytes) -> ResultLine | None:
+    """The result of a shell command, whose long text the program writes twice: into the message,
+    and as what the command printed. None for any other line, also for one with a fault.
+
+    Of two texts with the same bytes one is decoded. The line around them is decoded with a mark in
+    the place of each; where the marks come out as just these two, it is what it would be as a
+    whole. (This is worth it beyond ASCII, where a text takes several times as long.)
+    """
+    end = raw.rfind(_BEHIND, -NEAR) + 1
+    start = raw.find(_CONTENT, 0, NEAR) + len(_CONTENT) - 1
+    if end <= start or start < len(_CONTENT):
+        return None
+    # The second text fills the second half of what lies in between.
+    half = (start + end) // 2
+    second = raw.find(_STDOUT, half, half + NEAR) + len(_STDOUT) - 1
+    size = end - second
+    if second < half or size < REPEATED:
+        return None
+    told = raw[second:end]
+    if not raw.startswith(told, start):
+        return None
+    between, behind = raw[start + size : second], raw[end:]
+    rest = b"".join((raw[:start], _MARK_JSON, between, _MARK_JSON, behind))
+    try:
+        if not rest.isascii():
+            rest.decode()
+        found, text = _result(rest), _text(told)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    (result,), noted = found.message.content, found.toolUseResult
+    if result.content != _MARK or not isinstance(noted, Told) or noted.stdout != _MARK:
+        return None
+    # Nobody else has these yet.
+    force_setattr(result, "content", text)
+    force_setattr(noted, "stdout", text)
+    return found

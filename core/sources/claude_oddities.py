@@ -18,7 +18,8 @@ class Oddities:
     def __init__(self, reading: Reading) -> None:
         self._r = reading
         self._fields: set[str] = set()
-        self._repeats: tuple[int, int] | None = None
+        self.repeats: tuple[int, int] | None = None
+        """The first and the last line of a run of records that the file held already."""
 
     def unknown(self, n: int, kind: str, value: object) -> None:
         """Something of a kind that is not known."""
@@ -33,7 +34,7 @@ class Oddities:
     def fields(self, n: int, kind: str, value: dict[str, Any]) -> None:
         """Look for unknown fields in a record."""
         known = FIELDS.get(kind)
-        if known is None or value.keys() <= known:
+        if known is None or known.issuperset(value):
             return
         for field in sorted(value.keys() - known):
             name = f"field {kind}.{field}"
@@ -44,11 +45,11 @@ class Oddities:
 
     def repeated(self, n: int) -> None:
         """A record that the file held already."""
-        self._repeats = (self._repeats[0] if self._repeats else n, n)
+        self.repeats = (self.repeats[0] if self.repeats else n, n)
 
     def tell_repeats(self) -> None:
         """A run of such records is over."""
-        repeats, self._repeats = self._repeats, None
+        repeats, self.repeats = self.repeats, None
         if repeats is not None:
             first, last = repeats[0] + 1, repeats[1] + 1
             span = f"line {first}" if first == last else f"lines {first} to {last}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .claude_chain import Node
+from .claude_chain import RESULT, Node
 from .claude_compactions import Compactions
 from .claude_reading import Reading
 from .claude_usage import Meter
@@ -21,17 +21,21 @@ class Placing:
     def append(self, node: Node, parent: str) -> None:
         """A record whose content enters the context."""
         self.close()
-        used = self._place(node, parent)
+        used = self.place(node, parent)
         self._meter.added(node.chars)
         self._r.append(node, used)
 
     def add(self, node: Node, parent: str) -> int:
         """Any other record. How many ids of its line are used up by where it stands."""
         self.close()
-        return self._place(node, parent)
+        return self.place(node, parent)
 
-    def _place(self, node: Node, parent: str) -> int:
-        return 0 if self._r.view.extend(node, parent) else self.join(node, parent)
+    def place(self, node: Node, parent: str) -> int:
+        """Any record while nothing is being told: the same as `add`."""
+        view = self._r.view
+        if view.extend(node, parent) or (node.role is RESULT and view.answer(node, parent)):
+            return 0
+        return self.join(node, parent)
 
     def join(self, node: Node, parent: str) -> int:
         """Take a record that may not only follow the last one (see View.extend)."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .. import events as e
+from ..amounts import count
 from ..context import EntryId
 from ..items import Item, Message, Reasoning
 from ..items import Role as Speaker
@@ -101,13 +102,12 @@ class Reading:
         """The record's items enter the context at its end, unless an edit has put them there."""
         if node.ids:
             return
-        self.calls.add(node)
         line, turn, round, items = node.line, self.turn, self.rounds, node.items
+        self.calls.add(node)
         if len(items) == 1:
             # Nearly all records are of one item.
             node.ids = (_new(EntryId, (line, used)),)
-            (item,) = items
-            event = e.ItemAppended(item=item, part=used, turn=turn, round=round, note=note)
+            event = e.ItemAppended(item=items[0], part=used, turn=turn, round=round, note=note)
             self.out.add(line, event)
             return
         node.ids = tuple([EntryId(line, part) for part in range(used, used + len(items))])
@@ -161,8 +161,8 @@ class Reading:
         self._leave(
             node,
             rest,
-            "the program was stopped while tools ran: {removed} items with calls that have no "
-            "result are not sent again",
+            "the program was stopped while tools ran: {removed} with calls that have no result "
+            "went, and are not sent again",
         )
 
     def change_thoughts(self, node: Node, model: str) -> int:
@@ -181,8 +181,8 @@ class Reading:
         return self._leave(
             node,
             rest,
-            "the model is another one, which is only sent its own thinking: {removed} items left "
-            "the context, {inserted} came back",
+            "the model is another one, which is only sent its own thinking: {removed} left the "
+            "context, {inserted} came back",
         )
 
     def _leave(self, node: Node, rest: list[Node], reason: str) -> int:
@@ -202,7 +202,7 @@ class Reading:
                 removed=made.removed,
                 removed_ids=made.removed_ids,
                 inserted=made.inserted,
-                reason=reason.format(removed=made.removed, inserted=made.inserted),
+                reason=reason.format(removed=count(made.removed, "item"), inserted=made.inserted),
             ),
         )
         return made.inserted if line == node.line else 0
@@ -246,7 +246,8 @@ class Reading:
         made = edit(before, rest, line)
         above = f"#{node.parent.line}" if node.parent is not None else "a new beginning"
         plain = turns and not made.inserted and not undone
-        reason = f"the session goes on from {above}: {made.removed} items left the context"
+        left = count(made.removed, "item")
+        reason = f"the session goes on from {above}: {left} left the context"
         if made.inserted:
             reason += f", {made.inserted} came back"
         if undone:

@@ -53,7 +53,8 @@ class Responses:
         """A block of a response enters the context."""
         r, n, family = self._r, node.line, node.family
         used = 0 if r.view.extend(node, parent) else self._placing.join(node, parent)
-        if model != SYNTHETIC:
+        note = "written by Claude Code itself" if model == SYNTHETIC else ""
+        if not note:
             node.made_by = r.model if model == r.model else intern(model)
             if family not in self._known:
                 self._known.add(family)
@@ -65,7 +66,6 @@ class Responses:
                 used += self._meter.used
                 r.request(node, number=len(self._known))
             self._meter.response(n, family, model, usage)
-        note = "written by Claude Code itself" if model == SYNTHETIC else ""
         r.append(node, used, note=note)
 
     def settle(self) -> None:

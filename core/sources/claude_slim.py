@@ -32,6 +32,8 @@ from .lines import CHUNK, Line, LineReader, parse
 from .longlines import LONG, checked, parse_long
 
 _CALL: Final = b'"tool_use_id"'
+_ASSISTANT: Final = Role.ASSISTANT
+"""Looking it up in the enum takes as long as making a message."""
 
 
 class Slimmer:
@@ -64,14 +66,16 @@ class Slimmer:
         """The same for the block of a response."""
         item: Item
         if isinstance(block, Asked):
-            item = FunctionCall(intern(block.id), intern(block.name), json_of(block.input))
-            is_long = len(item.arguments) > KEEP
+            arguments = json_of(block.input)
+            item = FunctionCall(intern(block.id), intern(block.name), arguments)
+            is_long = len(arguments) > KEEP
         elif isinstance(block, Said):
-            item, is_long = Message(Role.ASSISTANT, block.text), len(block.text) > KEEP
+            item, is_long = Message(_ASSISTANT, block.text), len(block.text) > KEEP
         else:
-            sealed = "" if block.thinking else block.signature
-            item = Reasoning(block.thinking, sealed)
-            is_long = len(block.thinking) > KEEP or len(sealed) > HEAD
+            text = block.thinking
+            sealed = "" if text else block.signature
+            item = Reasoning(text, sealed)
+            is_long = len(text) > KEEP or len(sealed) > HEAD
         return shorten(item, Place(line.offset, line.size)) if is_long else item
 
 

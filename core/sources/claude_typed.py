@@ -5,10 +5,8 @@ What becomes of one is the same as in the general way of `claude_events`, step f
 
 from __future__ import annotations
 
-from sys import intern
-
 from ..tokens import Usage
-from .claude_chain import Node, Role
+from .claude_chain import ASSISTANT, RESULT, Node
 from .claude_compactions import Compactions
 from .claude_fork import Copied
 from .claude_items import SAVED
@@ -17,6 +15,7 @@ from .claude_oddities import Oddities
 from .claude_placing import Placing
 from .claude_reading import Reading
 from .claude_responses import Responses
+from .claude_slim import Slimmer
 from .claude_start import Start
 from .claude_turns import Turns
 from .claude_usage import Meter, usage_from
@@ -57,54 +56,66 @@ class TypedLines:
     def take(self, line: Line, record: BlockLine | ResultLine) -> bool:
         """Take a line of a large file that was decoded into its own form. False, and nothing is
         done, where it is not as usual."""
-        r, said = self._r, self._said
+        r = self._r
         side, slimmer = r.side, r.slimmer
         if (
             slimmer is None
             or side is None
             or record.isSidechain is not side[0]
             or (side[0] and record.agentId != side[1])
-            or r.tree.knows(record.uuid)
             or self._compactions.open
             or not self._copied.over
+            or r.tree.knows(record.uuid)
         ):
             return False
-        n, parent = line.number, record.parentUuid or ""
-        if isinstance(record, ResultLine) and record.message.content[0].content.startswith(SAVED):
+        if isinstance(record, BlockLine):
+            self._begin(line, record)
+            self._block(line, record, slimmer)
+        elif record.message.content[0].content.startswith(SAVED):
             return False
+        else:
+            self._begin(line, record)
+            self._result(line, record, slimmer)
+        return True
+
+    def _begin(self, line: Line, record: BlockLine | ResultLine) -> None:
+        r = self._r
         r.out.at = record.timestamp.timestamp() or r.out.at
         if self._waits:
-            self._start.line(n)
+            self._start.line(line.number)
             self._waits = self._start.waits
-        self._odd.tell_repeats()
+        if self._odd.repeats is not None:
+            self._odd.tell_repeats()
         r.version = record.version or r.version
-        if isinstance(record, BlockLine):
-            message = record.message
-            if message.id != said.family:
-                said.settle()
-            family = message.id or record.requestId or record.uuid
-            family = self._name if family == self._name else intern(family)
-            item = slimmer.block(line, message.content[0])
-            node = Node(record.uuid, n, Role.ASSISTANT, (item,), family)
+
+    def _block(self, line: Line, record: BlockLine, slimmer: Slimmer) -> None:
+        message, said = record.message, self._said
+        id = message.id
+        if id != said.family:
+            said.settle()
+        family = id or record.requestId or record.uuid
+        if family != self._name:
             self._name = family
-            said.family, said.stop = message.id, message.stop_reason or ""
-            if message.usage != self._figures:
-                # Every block of a response has the same figures.
-                self._figures, self._usage = message.usage, _usage(message.usage)
-            said.block(node, parent, message.model, self._usage, None)
-            return True
-        result = record.message.content[0]
+        item = slimmer.block(line, message.content[0])
+        node = Node(record.uuid, line.number, ASSISTANT, (item,), self._name)
+        said.family, said.stop = id, message.stop_reason or ""
+        if message.usage != self._figures:
+            # Every block of a response has the same figures.
+            self._figures, self._usage = message.usage, _usage(message.usage)
+        said.block(node, record.parentUuid or "", message.model, self._usage, None)
+
+    def _result(self, line: Line, record: ResultLine, slimmer: Slimmer) -> None:
+        result, n = record.message.content[0], line.number
         output = slimmer.result(line, result)
-        said.settle()
-        node = Node(record.uuid, n, Role.RESULT, (output,))
-        used = 0 if r.view.extend(node, parent) else self._placing.join(node, parent)
+        self._said.settle()
+        node = Node(record.uuid, n, RESULT, (output,))
+        used = self._placing.place(node, record.parentUuid or "")
         self._meter.added(len(result.content))
-        r.append(node, used)
+        self._r.append(node, used)
         told = record.toolUseResult
         if isinstance(told, Told):
             size = len(told.stdout or "") + len(told.stderr or "")
             self._turns.finished(n, output, size, told.totalDurationMs or told.durationMs)
-        return True
 
 
 def _usage(found: Figures | None) -> Usage | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..tokens import Usage
 from .claude_chain import Node
 from .claude_falls import CHARS, Fall, Falls, reported
@@ -138,8 +139,8 @@ class Meter:
         calls = sum(int_of(each.get("cleared_tool_uses")) or 0 for each in applied)
         turns = sum(int_of(each.get("cleared_thinking_turns")) or 0 for each in applied)
         what = [
-            f"{calls} tool uses" if calls else "",
-            f"{turns} turns of thinking" if turns else "",
+            count(calls, "tool use") if calls else "",
+            f"{count(turns, 'turn')} of thinking" if turns else "",
         ]
         told = " and ".join(filter(None, what)) or "content"
         explanation = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from .claude_chain import Node, Role, Tree
+from .claude_chain import ASSISTANT, BOUNDARY, RESULT, Node, Tree
 
 NEAR: Final = 64
 """Records beside the way that are looked through before everything is made anew."""
@@ -53,13 +53,14 @@ class View:
         """Take a record into the tree and move to it, when it follows the last one and brings only
         itself, as nearly every record does. False, and nothing is done, when it may be otherwise.
         """
-        tree, last, family = self._tree, self._tree.last, node.family
+        tree, way, family = self._tree, self._way, node.family
+        last = tree.last
         seen = self._families.get(family, 0) if family else 0
         if (
             last is None
             or last.uuid != parent
-            or not self._way
-            or self._way[-1] is not last
+            or not way
+            or way[-1] is not last
             or self._relinked != tree.relinked
             or (family and not seen and family in tree.families)
             or not tree.extend(node)
@@ -67,13 +68,70 @@ class View:
             return False
         if family:
             if not seen:
-                self._begin[family] = len(self._way)
+                self._begin[family] = len(way)
             self._families[family] = seen + 1
-        self._at[node] = len(self._way)
-        self._way.append(node)
+        self._at[node] = len(way)
+        way.append(node)
         if node.items:
             node.shown = True
             self.nodes.append(node)
+        return True
+
+    def answer(self, node: Node, parent: str) -> bool:
+        """Take the result of a call into the tree and move to it, when everything from the response
+        on belongs to that: so it is with the results of parallel calls, which all but the first
+        hang on side branches. False, and nothing is done, when it may be otherwise."""
+        tree, way, places = self._tree, self._way, self._at
+        call = tree.nodes.get(parent)
+        if call is None or call.role is not ASSISTANT or self._relinked != tree.relinked:
+            return False
+        family = call.family
+        if not family or not self._families.get(family) or not node.items:
+            return False
+        path: list[Node] = []
+        begin, at = self._begin[family], call
+        while at not in places:
+            if at.parent is None or len(path) == NEAR:
+                return False
+            path.append(at)
+            at = at.parent
+        end = places[at] + 1
+        path.reverse()
+        if end <= begin or len(way) - begin > NEAR or not self._is_all_of(family, begin, end, path):
+            return False
+        if not tree.answer(node, call):
+            return False
+        if len(way) > end:
+            self._pop(end)
+        for each in path:
+            self._push(each)
+        self._push(node)
+        self._show([node])
+        return True
+
+    def _is_all_of(self, family: str, begin: int, end: int, path: list[Node]) -> bool:
+        """The way consists from there on of blocks of this response and of results of its calls,
+        and so does this path, which may take the place of what is behind `end`. All of them are
+        seen, and stay where they are."""
+        way = self._way
+        first, root, line = way[begin].line, way[0], -1
+        if root.role is BOUNDARY and first < root.line:
+            return False
+        for at, each in enumerate((*way[begin:end], *path, *way[end:])):
+            of = each if each.role is ASSISTANT else each.parent
+            if (
+                of is None
+                or of.family != family
+                or of.role is not ASSISTANT
+                or (of is not each and each.role is not RESULT)
+                or each.lost
+                or not each.shown
+            ):
+                return False
+            if at < end - begin + len(path):
+                if each.line <= line:
+                    return False
+                line = each.line
         return True
 
     def become(self, nodes: Sequence[Node]) -> None:
@@ -158,13 +216,13 @@ class View:
 
     def _stays(self, node: Node) -> bool:
         """A record that is no longer on the way is still seen: beside it."""
-        if node.role is Role.ASSISTANT:
+        if node.role is ASSISTANT:
             return self._families.get(node.family, 0) > 0
         above = node.parent
         return (
-            node.role is Role.RESULT
+            node.role is RESULT
             and above is not None
-            and above.role is Role.ASSISTANT
+            and above.role is ASSISTANT
             and (above in self._at or self._families.get(above.family, 0) > 0)
         )
 
@@ -177,14 +235,14 @@ class View:
             return False
         line = -1
         for each in (*self._way[begin:], *reversed(path)):
-            if each.line <= line or (each.role is Role.ASSISTANT and each.family != family):
+            if each.line <= line or (each.role is ASSISTANT and each.family != family):
                 return False
             line = each.line
         return True
 
     def _cut(self, node: Node) -> bool:
         root = self._way[0] if self._way else node
-        old = root.role is Role.BOUNDARY and node.line < root.line
+        old = root.role is BOUNDARY and node.line < root.line
         return old and node not in root.preserved
 
     def _complete(self, node: Node, new: Node) -> bool:
@@ -199,6 +257,6 @@ class View:
 
 
 def _family(node: Node) -> str:
-    if node.role is Role.ASSISTANT or node.parent is None:
+    if node.role is ASSISTANT or node.parent is None:
         return node.family
     return node.parent.family

@@ -7,11 +7,13 @@ reason, and one that can be mended (stray NUL bytes, invalid UTF-8) is mended an
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
+from stat import S_ISFIFO
 from typing import Any, TypeAlias
 
 import msgspec
@@ -99,7 +101,7 @@ class LineReader:
         if self._given and _is_blank(raw):
             # Only the newline of a line that was given before it came.
             self.offset += len(raw) + 1
-        elif (found := self._line(raw, len(raw) + 1)) is not None:
+        elif (found := self._joined(raw)) is not None:
             # Only what was made of it is needed from here on.
             del raw
             yield found
@@ -158,6 +160,24 @@ class LineReader:
                 found = msgspec.structs.replace(found, fault=fault)
             yield found
 
+    def _joined(self, raw: bytearray) -> Line | None:
+        """A line that came in several pieces, without its newline."""
+        number, offset, size = self.number, self.offset, len(raw) + 1
+        limit = self._long if self._parse_long else sys.maxsize
+        if self._known is not None and number and size < limit:
+            try:
+                whole = bytes(raw)
+                if self._wide is None:
+                    whole.decode()
+                known = self._known if self._wide is None or whole.isascii() else self._wide
+                form = known(whole)
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                pass
+            else:
+                self.number, self.offset = number + 1, offset + size
+                return Line(number, offset, size, None, "", 0, form)
+        return self._line(raw, size)
+
     def _line(self, raw: bytes | bytearray, size: int) -> Line | None:
         number, offset = self.number, self.offset
         self.number += 1
@@ -211,6 +231,9 @@ def read_lines(path: Path) -> Iterator[Line]:
 def open_bytes(path: Path) -> BufferedReader:
     """Open for reading, unpacking gzip and zstd. Raises OSError, also on reading where packed data
     is damaged (EOFError where it breaks off)."""
+    if S_ISFIFO(path.stat().st_mode):
+        # It has no beginning to come back to, and opening it waits for somebody who writes.
+        raise OSError(errno.ESPIPE, "it is a pipe, not a file")
     file = path.open("rb")
     start = file.read(len(ZSTD))
     file.seek(0)

@@ -54,11 +54,12 @@ class Outbox:
     def add(self, n: int, event: Event, at: float | None = None) -> None:
         """Add the event of line `n`; like `emit`, for an event that nobody wants to exchange."""
         self._last = n
-        record = Record(n, self.at if at is None else at, event)
+        if at is None:
+            at = self.at
         if self._slots:
-            self._slots.append(Slot(record))
+            self._slots.append(Slot(Record(n, at, event)))
         else:
-            self._free.append(record)
+            self._free.append(Record(n, at, event))
 
     def emit(self, n: int, event: Event, at: float | None = None, *, hold: bool = False) -> Slot:
         """Add the event of line `n`; `hold` keeps it and all that follow from leaving."""

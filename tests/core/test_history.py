@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
+from functools import reduce
+from itertools import islice
+from operator import or_
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import events as e
 from thresher.core import history as history_module
+from thresher.core.errors import ThresherError
 from thresher.core.history import History
 from thresher.core.items import Item, user
-from thresher.core.state import SessionState
+from thresher.core.state import Changed, SessionState
 from thresher.core.tokens import Basis
 
 RANDOM = runpy.run_path(str(Path(__file__).with_name("random_sessions.py")))
@@ -94,6 +100,35 @@ def test_a_stream_that_runs_while_a_checkpoint_is_made_does_not_show_when_rewoun
     history.append(e.Record(1, 0.0, e.Note(kind="n", text="checkpoint here")))
     assert history.state.streams == {"assistant": "half a wo"}
     assert history.at(2).streams == {}
+
+
+@given(steps(), st.integers(1, 9), st.lists(st.integers(0, 7), max_size=9))
+def test_records_that_come_in_batches_are_folded_as_one_by_one(
+    script: list[object], every: int, sizes: list[int]
+) -> None:
+    streamed = e.Record(-1, 0.0, e.MessageDelta(text="streamed"))
+    records = [each for record in played(script, every).records for each in (record, streamed)]
+    single, batched = History(), History()
+    for history in (single, batched):
+        history._every = history._next = every
+    touched, rest = [single.append(record) for record in records], iter(records)
+    changed = [batched.extend(islice(rest, size)) for size in [*sizes, len(records)]]
+    assert reduce(or_, changed) == reduce(or_, touched, Changed.NOTHING)
+    assert batched.records == single.records
+    assert snapshot(batched.state) == snapshot(single.state)
+    assert batched.state.streams == single.state.streams
+    assert [at for at, _ in batched._checkpoints] == [at for at, _ in single._checkpoints]
+
+
+def test_what_came_before_a_fault_of_the_source_is_kept() -> None:
+    def broken() -> Iterator[e.Record]:
+        yield e.Record(0, 1.0, e.ItemAppended(item=user("first")))
+        raise ThresherError("Unreadable file", "it is gone")
+
+    history = History()
+    with pytest.raises(ThresherError):
+        history.extend(broken())
+    assert (len(history), history.state.position, len(history.state.rows)) == (1, 0, 1)
 
 
 def test_positions_outside_are_clamped() -> None:

@@ -196,7 +196,7 @@ def test_versions_with_a_known_rule_say_which_results_were_cleared() -> None:
 def test_for_other_versions_it_stays_unknown_which_results_were_cleared() -> None:
     made = long_session("2.1.70")
     (found,) = reductions(made)
-    assert "which of them the model no longer saw is unknown" in found.explanation
+    assert "; which the model no longer saw is unknown" in found.explanation
     assert outputs(made) == ["x" * 20] * 7
 
 

@@ -89,28 +89,74 @@ def test_nearly_all_records_are_decoded_into_forms_of_their_own() -> None:
     assert fitting > 0.6 * len(lines)
 
 
+WIDE = "caf\u00e9 \U0001f600" * 60
+
+
 def shell_result(noted: bytes) -> bytes:
-    text = '"caf\u00e9 \U0001f600"'.encode()
+    text = f'"{WIDE}"'.encode()
     return (
         b'{"type":"user","uuid":"u1","timestamp":"2026-01-01T00:00:00.000Z","parentUuid":"u0",'
         b'"message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":'
-        + text + b'}]},"toolUseResult":{"stdout":' + text + b',"interrupted":false' + noted + b"}}"
+        + text + b'}]},"toolUseResult":{"stdout":' + text + b',"stderr":""' + noted + b"}}"
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("noted", [b"", ',"more":"\u00e9"'.encode()])
+@pytest.mark.parametrize(
+    "noted", [b"", ',"more":"\u00e9"'.encode(), b',"interrupted":false,"stdout":"other"']
+)
 def test_a_line_beyond_ascii_is_decoded_like_any_other(noted: bytes) -> None:
     line = shell_result(noted)
     (wide, _), (known, _) = claude_lines.decode_wide(line), claude_lines.decode_known(line)
-    assert (
-        wide.message.content[0].content
-        == known.message.content[0].content
-        == "caf\u00e9 \U0001f600"
-    )
+    assert wide.message.content[0].content == known.message.content[0].content == WIDE
     told, plain = wide.toolUseResult, known.toolUseResult
     assert isinstance(told, claude_lines.Told)
     assert isinstance(plain, claude_lines.Told)
-    assert told.stdout == plain.stdout == wide.message.content[0].content
+    assert told.stdout == plain.stdout == ("other" if b"other" in noted else WIDE)
+
+
+LONG_TEXTS = st.text(st.sampled_from('a€😀é"\\\n\t{}:,'), min_size=1, max_size=40).map(
+    lambda text: text * (600 // len(text)) + "a"
+)
+"""Texts of which a result would be decoded once, where its line holds them twice."""
+
+
+@pytest.mark.parametrize("second", ["the same", "another end", "another", "longer", "no text"])
+@given(data=st.data(), texts=st.lists(LONG_TEXTS, min_size=2, max_size=2))
+def test_a_text_that_a_line_holds_twice_comes_out_as_if_both_had_been_decoded(
+    data: st.DataObject, texts: list[str], second: str
+) -> None:
+    first, other = texts
+
+    def written_as(value: Any) -> bytes:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+    seconds: dict[str, Any] = {
+        "the same": first,
+        "another end": first[:-1] + "b",
+        "another": other,
+        "longer": first + "x",
+        "no text": {"content": first},
+    }
+    usual = data.draw(st.booleans())
+    behind = {} if usual else data.draw(st.sampled_from([{"is_error": True}, {"content": other}]))
+    more = b"" if usual else data.draw(st.sampled_from([b"", b',"content":' + written_as(other)]))
+    block = {"tool_use_id": "t", "type": "tool_result", "content": first}
+    inside = written_as(block)[:-1] + more + b"}"
+    stderr = "" if usual else data.draw(st.sampled_from(["", "é", first]))
+    told = {"stdout": seconds[second], "stderr": stderr, **behind}
+    envelope = {"uuid": "u", "timestamp": "2026-01-01T00:00:00Z", "parentUuid": None}
+    fields = {"type": b'"user"', "message": b'{"role":"user","content":[' + inside + b"]}"}
+    fields |= {"toolUseResult": written_as(told)}
+    fields |= {key: written_as(value) for key, value in envelope.items()}
+    order = list(fields) if usual else data.draw(st.permutations(list(fields)))
+    line = b"{" + b",".join(b'"%s":%s' % (key.encode(), fields[key]) for key in order) + b"}"
+    try:
+        known = claude_lines.decode_known(line)
+    except msgspec.MsgspecError:
+        with pytest.raises(msgspec.MsgspecError):
+            claude_lines.decode_wide(line)
+    else:
+        assert claude_lines.decode_wide(line) == known
 
 
 @pytest.mark.parametrize("noted", [b',"more":"\xff"', b',"isImage":"\xff"', b',"\xff":1'])

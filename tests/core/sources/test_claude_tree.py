@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from thresher.core import events as e
 from thresher.core.items import Item, Message
+from thresher.core.sources.claude_chain import Node, Tree
 from thresher.core.sources.claude_events import Translator
 from thresher.core.sources.lines import Line
 from thresher.core.sources.report import compaction_records
@@ -178,7 +179,53 @@ def boundary(draw: st.DrawFn, made: Made, uuids: list[str], n: int) -> None:
     made.user(f"Summary:\nsummary {n}", isCompactSummary=True)
 
 
-@given(trees())
+@st.composite
+def rounds(draw: st.DrawFn, *, compacted: bool = True) -> Made:
+    """Responses with parallel calls, whose results come in any order and on any of their blocks;
+    now and then something else in between, a compaction, or a block that was written before."""
+    made = Made()
+    made.user("go")
+    calls = 0
+    late: list[tuple[str, str]] = []
+    for n in range(draw(st.integers(1, 5))):
+        if draw(st.integers(0, 4)) == 0:
+            # It goes on from somewhere else.
+            made.last = draw(st.sampled_from([line["uuid"] for line in made.lines[-8:]]))
+        blocks = [made.says(f"m{n}", text(f"said {n}"))] if draw(st.booleans()) else []
+        if late and draw(st.booleans()):
+            block, id = late.pop()
+            made.result(id, f"of {id}", parent=block)
+        asked = []
+        for _ in range(draw(st.integers(1, 4))):
+            calls += 1
+            asked.append((made.says(f"m{n}", call(f"c{calls}")), f"c{calls}"))
+        blocks += [block for block, _ in asked]
+        for at in draw(st.permutations(range(len(asked)))):
+            block, id = asked[at]
+            if draw(st.integers(0, 9)) == 0:
+                late.append((block, id))
+                continue
+            elsewhere = draw(st.integers(0, 9)) == 0
+            made.result(
+                id, f"of {id}", parent=draw(st.sampled_from(blocks)) if elsewhere else block
+            )
+            match draw(st.integers(0, 19)):
+                case 0:
+                    made.add("progress", parent=draw(st.sampled_from([made.last, block])))
+                case 1:
+                    made.add("attachment", attachment={"type": "file", "content": "a file"})
+                case 2:
+                    made.says(f"m{n}", call(id), parent=draw(st.sampled_from(blocks)))
+                case 3:
+                    made.result(id, "again", parent=block)
+                case 4 if compacted:
+                    boundary(draw, made, [line["uuid"] for line in made.lines], n)
+                case _:
+                    pass
+    return made
+
+
+@given(trees() | rounds())
 def test_however_a_tree_grows_the_folded_context_is_the_rebuilt_one(made: Made) -> None:
     translator, state = Translator(), SessionState()
     for n, value in enumerate(made.lines):
@@ -197,7 +244,23 @@ def test_however_a_tree_grows_the_folded_context_is_the_rebuilt_one(made: Made) 
     assert state.compactions == sum(1 for x in made.lines if x.get("subtype"))
 
 
-@given(trees())
+@given(rounds(compacted=False))
+def test_records_that_only_extend_a_tree_leave_it_as_if_all_had_been_looked_at(made: Made) -> None:
+    translator, tree = Translator(), Tree()
+    for n, value in enumerate(made.lines):
+        translator.feed(Line(n, 0, 0, value))
+        node = translator.reading.tree.nodes[value["uuid"]]
+        twin = Node(node.uuid, n, node.role, node.items, node.family)
+        tree.add(twin, value["parentUuid"] or "")
+        for uuid, each in translator.reading.tree.nodes.items():
+            # Calls that nothing ever answered are found elsewhere.
+            tree.nodes[uuid].lost = each.lost
+        seen = [each.line for each in translator.reading.view.nodes]
+        assert seen == [each.line for each in tree.view(twin)]
+        assert translator.reading.tree.doubled == tree.doubled
+
+
+@given(trees() | rounds())
 def test_a_tree_read_at_once_ends_where_it_ends_when_it_is_followed(made: Made) -> None:
     translator, state = Translator(), SessionState()
     for n, value in enumerate(made.lines):

@@ -54,7 +54,7 @@ def forecast(used: Tokens | None, samples: Sequence[int], mark: Mark | None) -> 
         return Forecast(None, words, mark, used, growth, kept)
     rounds = math.ceil(missing / growth)
     words = (
-        f"about {rounds} round{'s' if rounds != 1 else ''}: ({mark.tokens:,} - {used.value:,}) / "
+        f"about {rounds:,} round{'s' if rounds != 1 else ''}: ({mark.tokens:,} - {used.value:,}) / "
         f"{growth:,.0f} tokens a round (median of the last {len(kept)}, {used.basis})"
     )
     return Forecast(

@@ -241,7 +241,7 @@ class Agent:
             await self._after_round(calls)
         raise StopTurn(
             TurnOutcome.LIMIT,
-            f"Stopped after {self.settings.max_rounds} rounds, the bound for one turn. "
+            f"Stopped after {self.settings.max_rounds:,} rounds, the bound for one turn. "
             "Send another message to go on.",
         )
 

@@ -70,9 +70,8 @@ def _pinned_out(
     free = measure.context(context.apply(wanted, 0, 0).after)
     if free - before >= 0:
         return ""
-    many = (
-        "1 pinned entry keeps" if len(held.saved) == 1 else f"{len(held.saved)} pinned entries keep"
-    )
+    pinned = len(held.saved)
+    many = "1 pinned entry keeps" if pinned == 1 else f"{pinned:,} pinned entries keep"
     return (
         f"{many} {after - free:,} tokens of what would go, so the context would not shrink: "
         f"{before.value:,} -> {after.value:,} ({after.basis}, {after.scope}); unpin something, or "

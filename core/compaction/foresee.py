@@ -57,8 +57,9 @@ def foresee(
     no edit."""
     ask: Summarise | CompactRemotely | None = None
     reason = f"{policy.name} has nothing to do here"
-    plan = policy.plan(situation)
+    plan: Plan | None = None
     try:
+        plan = policy.plan(situation)
         step = rerun(plan, answers)
         for _ in range(_MOST_STEPS):
             match step:
@@ -78,7 +79,8 @@ def foresee(
         reason = f"{policy.name} raised {type(fault).__name__}: {fault}"
     finally:
         with suppress(Exception):
-            plan.close()
+            if plan is not None:
+                plan.close()
     return Foreseen(None, ask, reason)
 
 

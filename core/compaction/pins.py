@@ -34,8 +34,8 @@ class Pinned(msgspec.Struct, frozen=True):
         if not self.saved:
             return ""
         many = "entry" if len(self.saved) == 1 else "entries"
-        more = f", and {len(self.along)} of the same pairs" if self.along else ""
-        return f"kept {len(self.saved)} pinned {many}{more}"
+        more = f", and {len(self.along):,} of the same pairs" if self.along else ""
+        return f"kept {len(self.saved):,} pinned {many}{more}"
 
 
 def hold(

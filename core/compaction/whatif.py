@@ -24,6 +24,7 @@ from .policy import (
     Edit,
     Measure,
     Moment,
+    Plan,
     Policy,
     RequestShape,
     Situation,
@@ -123,9 +124,10 @@ def rulings(policy: Policy, situation: Situation) -> tuple[Ruling, ...]:
     Never raises: a policy that fails here is told as a ruling that is not due.
     """
     found: list[Ruling] = []
-    plan = policy.plan(situation)
+    plan: Plan | None = None
     stage = ""
     try:
+        plan = policy.plan(situation)
         for _ in range(MOST_STEPS):
             step = plan.send(None)
             match step:
@@ -148,7 +150,8 @@ def rulings(policy: Policy, situation: Situation) -> tuple[Ruling, ...]:
         found.append(Ruling(policy.name, stage, False, words))
     finally:
         with suppress(Exception):
-            plan.close()
+            if plan is not None:
+                plan.close()
     return tuple(found)
 
 

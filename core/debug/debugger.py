@@ -31,12 +31,13 @@ from ..compaction.gate import (
     Write,
 )
 from ..compaction.policies import registry
-from ..compaction.policy import Moment, Policy, Summarise, Trigger
+from ..compaction.policy import Policy, Summarise
 from ..compaction.recorder import Recorder
 from ..context import EntryId
 from ..errors import ThresherError
 from ..tokens import Tokens
 from . import breakpoints as b
+from .candidates import situation_for
 from .decisions import words
 from .held import written
 from .pauses import STEP, Pauses
@@ -306,14 +307,7 @@ class Debugger(Pauses):
         policy = self._make_policy(name, params or {})
         if situation is None:
             raise ThresherError("Not chosen", "no compaction is held.")
-        # By hand its own rule of when does not matter; a refused request stays one.
-        overflow = Moment.OVERFLOW in policy.moments and situation.moment is Moment.OVERFLOW
-        situation = msgspec.structs.replace(
-            situation,
-            moment=Moment.OVERFLOW if overflow else Moment.MANUAL,
-            trigger=Trigger.OVERFLOW if overflow else Trigger.MANUAL,
-            memory=state.memory if policy.name == state.policy else {},
-        )
+        situation = situation_for(policy, situation, state)
         seen = foresee(policy, situation)
         if seen.edit is None and seen.ask is None:
             raise ThresherError("Nothing proposed", f"{name} would do nothing here: {seen.reason}")

@@ -41,8 +41,8 @@ def words(decisions: Iterable[CompactionDecided]) -> str:
                 pass
     parts = (
         policy,
-        f"pinned {len(pinned)}" if pinned else "",
-        f"dropped {len(dropped)}" if dropped else "",
+        f"pinned {len(pinned):,}" if pinned else "",
+        f"dropped {len(dropped):,}" if dropped else "",
         focus,
         "summary asked for again" if fresh else "",
         summary,

@@ -155,7 +155,7 @@ def present_form(state: SessionState, id: EntryId) -> EntryId | None:
             return here
         seen.add(here)
         fate = state.fate(here)
-        here = fate.became or fate.gave_way
+        here = fate.became or fate.gave_way or fate.back
     return None
 
 

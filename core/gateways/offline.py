@@ -127,7 +127,7 @@ class OfflineGateway:
             raise GatewayError(
                 ErrorKind.OVERFLOW,
                 f"The offline stand-in refused the request as too long: its maximum context length "
-                f"is {self.window} tokens. However, you requested {used} tokens. Compact the "
+                f"is {self.window:,} tokens. However, you requested {used:,} tokens. Compact the "
                 "context and send it again.",
                 status=400,
                 used=used,

@@ -7,8 +7,7 @@ diff of a long context opens at once however long its texts are.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Mapping
 
 import msgspec
 
@@ -18,31 +17,9 @@ from ..items import Item
 from ..state import SessionState
 from ..tokens import Basis
 from ..views import Card
+from .alignment import DiffRow, RowKind, Rows
 from .inline import Piece, inline
 from .naming import item_title, role_of, tool_of
-
-
-class RowKind(StrEnum):
-    """What became of an entry between the two contexts."""
-
-    KEPT = "kept"
-    REMOVED = "removed"
-    REWRITTEN = "rewritten"
-    MOVED = "moved"
-    INSERTED = "inserted"
-
-
-class DiffRow(msgspec.Struct, frozen=True):
-    """One row. `before` and `after` are the entry on each side, None where there is none; the
-    places are positions in the two contexts, -1 where there is none. `moved` says that a
-    rewritten entry also stands elsewhere in the order."""
-
-    kind: RowKind
-    before: EntryId | None
-    after: EntryId | None
-    before_at: int = -1
-    after_at: int = -1
-    moved: bool = False
 
 
 class Total(msgspec.Struct, frozen=True):
@@ -79,12 +56,9 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 class Diff:
-    """Two contexts side by side. Every entry of each is in exactly one row.
-
-    Rows are in the order of the context after; what was removed stands where it stood, before
-    what was inserted there. A moved entry is one row, at its new place. `state` gives names and
-    costs; all token figures are of its basis, messages only. With `bare` they are what a policy
-    counts, as the figures of a compaction are; else estimates are corrected by the reports.
+    """Two contexts side by side. `state` gives names and costs; all token figures are of its
+    basis, messages only. With `bare` they are what a policy counts, as the figures of a compaction
+    are; else estimates are corrected by the reports.
     """
 
     def __init__(
@@ -98,7 +72,7 @@ class Diff:
     ) -> None:
         self.before = before
         self.after = after
-        self.rows: tuple[DiffRow, ...] = tuple(_rows(before, after, rewritten))
+        self.rows = Rows(before, after, rewritten)
         self._state = state
         self._cost = state.bare_cost if bare else state.cost
 
@@ -176,11 +150,7 @@ class Diff:
     def jumps(self) -> list[int]:
         """Where the changes begin: the first row of every run of rows of one kind that are not
         kept."""
-        return [
-            at
-            for at, row in enumerate(self.rows)
-            if row.kind is not RowKind.KEPT and (at == 0 or self.rows[at - 1].kind is not row.kind)
-        ]
+        return [start for kind, start, _ in self.rows.stretches() if kind is not RowKind.KEPT]
 
     def next_jump(self, at: int, *, back: bool = False) -> int | None:
         """The change after the row `at` (or before it), or None."""
@@ -194,22 +164,13 @@ class Diff:
         """Row indexes with long runs of kept rows folded: `around` rows next to a change stay,
         and nothing shorter than `shortest` is folded."""
         shown: list[int | Fold] = []
-        at = 0
-        while at < len(self.rows):
-            end = at
-            while end < len(self.rows) and self.rows[end].kind is RowKind.KEPT:
-                end += 1
-            if end == at:
-                shown.append(at)
-                at += 1
-                continue
-            start = at + (around if at else 0)
+        for kind, first, end in self.rows.stretches():
+            start = first + (around if first else 0)
             stop = end - (around if end < len(self.rows) else 0)
-            if stop - start >= shortest:
-                shown += [*range(at, start), Fold(start, stop), *range(stop, end)]
+            if kind is RowKind.KEPT and stop - start >= shortest:
+                shown += [*range(first, start), Fold(start, stop), *range(stop, end)]
             else:
-                shown += range(at, end)
-            at = end
+                shown += range(first, end)
         return shown
 
     def _passes(self, row: DiffRow, by: Filter) -> bool:
@@ -248,83 +209,3 @@ def _latest(id: EntryId, state: SessionState) -> EntryId:
     while (became := state.fate(id).became) is not None:
         id = became
     return id
-
-
-def _rows(before: Context, after: Context, rewritten: Mapping[EntryId, EntryId]) -> list[DiffRow]:
-    pairs: list[tuple[int, int]] = []
-    for at, entry in enumerate(before.entries):
-        place = after.place(entry.id)
-        if place is None and (new := rewritten.get(entry.id)) is not None:
-            place = after.place(new)
-        if place is not None:
-            pairs.append((at, place))
-    partner = {place: at for at, place in pairs}
-    anchors = _in_order(pairs)
-    staying = {at for at, _ in pairs}
-    gone = iter([at for at in range(len(before)) if at not in staying])
-    waiting = next(gone, None)
-    rows: list[DiffRow] = []
-    for place, entry in enumerate(after.entries):
-        origin = partner.get(place)
-        if origin is not None and place in anchors:
-            # What stood in front of this entry, and is gone, comes first.
-            while waiting is not None and waiting < origin:
-                rows.append(_removed(before, waiting))
-                waiting = next(gone, None)
-        elif not _gap_open(rows):
-            # A new run of new entries: what was removed here stands above it.
-            limit = _next_anchor(anchors, partner, place, len(after), len(before))
-            while waiting is not None and waiting < limit:
-                rows.append(_removed(before, waiting))
-                waiting = next(gone, None)
-        if origin is None:
-            rows.append(DiffRow(RowKind.INSERTED, None, entry.id, after_at=place))
-        else:
-            old = before.entries[origin].id
-            moved = place not in anchors
-            kind = (
-                RowKind.REWRITTEN if old != entry.id else RowKind.MOVED if moved else RowKind.KEPT
-            )
-            rows.append(DiffRow(kind, old, entry.id, origin, place, moved))
-    while waiting is not None:
-        rows.append(_removed(before, waiting))
-        waiting = next(gone, None)
-    return rows
-
-
-def _removed(before: Context, at: int) -> DiffRow:
-    return DiffRow(RowKind.REMOVED, before.entries[at].id, None, before_at=at)
-
-
-def _gap_open(rows: Sequence[DiffRow]) -> bool:
-    """Whether the row before is itself new here, so that what was removed is above already."""
-    return bool(rows) and (rows[-1].kind is RowKind.INSERTED or rows[-1].moved)
-
-
-def _next_anchor(
-    anchors: frozenset[int], partner: Mapping[int, int], place: int, size: int, end: int
-) -> int:
-    """The place before of the next entry that stands in order, or the end."""
-    return next((partner[at] for at in range(place, size) if at in anchors), end)
-
-
-def _in_order(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """The places after of a longest set of pairs whose order did not change (patience sorting);
-    the others have moved. `pairs` are sorted by their place before."""
-    tails: list[int] = []
-    tops: list[int] = []
-    back: list[int] = []
-    for at, (_, place) in enumerate(pairs):
-        pile = bisect_left(tails, place)
-        if pile == len(tails):
-            tails.append(place)
-            tops.append(at)
-        else:
-            tails[pile], tops[pile] = place, at
-        back.append(tops[pile - 1] if pile else -1)
-    found: list[int] = []
-    at = tops[-1] if tops else -1
-    while at >= 0:
-        found.append(pairs[at][1])
-        at = back[at]
-    return frozenset(found)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..compaction.policies.registry import make, names, policies
 from ..compaction.policy import Mark, Moment, Policy, Situation, SkipKind, Trigger
 from ..compaction.whatif import Ruling, rulings, situation_at
@@ -150,8 +151,8 @@ def why_not(
     elif policy is None:
         policy, said, words = _modelled(state, offered.moment)
     elif state.breaker_open:
-        plural = "" if state.failures == 1 else "s"
-        words = f"automatic compaction was off after {state.failures} failure{plural} in a row"
+        failures = count(state.failures, "failure")
+        words = f"automatic compaction was off after {failures} in a row"
     elif offered.moment not in policy.moments | also_at:
         asked = ", ".join(moment.words for moment in Moment if moment in policy.moments)
         words = f"{policy.name} is not asked {offered.moment.words}, only: {asked}"

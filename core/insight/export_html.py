@@ -15,8 +15,8 @@ from string import Template
 from .. import __version__
 from ..text import clean
 from . import wording as w
+from .alignment import RowKind
 from .chart import chart
-from .diff import RowKind
 from .inline import Piece, Side
 from .report import CompactionPart, EntryPart, Report
 from .summary_diff import FactKind, SummaryDiff

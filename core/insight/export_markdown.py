@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..text import clean
 from . import wording as w
-from .diff import RowKind
+from .alignment import RowKind
 from .inline import Piece, Side
 from .report import CompactionPart, EntryPart, Report
 from .summary_diff import FactKind, SummaryDiff

@@ -4,7 +4,7 @@
 
 Words must all be there, in any case and any order; a phrase stands in quotes; a minus in front
 excludes. Filters: `tool:` and `role:` (part of a name), `has:compaction`, `has:error`,
-`removed:2` (by compaction 2; `removed:any`), `in:summary`, `in:context`, `size:>10k`,
+`removed:2` (by compaction 2; `removed:any`, by whatever), `in:summary`, `in:context`, `size:>10k`,
 `size:<500` (tokens), `id:42`. Several filters of one name are alternatives.
 
 The texts are lowered once. Building and searching are generators that work in slices, so a screen
@@ -25,6 +25,7 @@ from ..context import EntryId, Inserted, Replaced
 from ..history import History
 from ..items import CompactionSummary, Item
 from ..state import SessionState
+from .caps import Caps
 from .naming import role_of, tool_of
 
 SLICE = 2_000
@@ -198,6 +199,7 @@ class Index:
         self._heads = False
         """Of some items only heads are held."""
         self._read = 0
+        self._caps = Caps()
 
     def __len__(self) -> int:
         """Documents so far."""
@@ -208,11 +210,18 @@ class Index:
         """Whether every record is in it."""
         return self._read >= len(self.history)
 
+    @property
+    def cut(self) -> int:
+        """How many outputs were cut before they entered: what was cut off is not searched."""
+        return len(self._caps.cut)
+
     def build(self) -> Iterator[int]:
         """Take in the records that are new, a slice at a time; gives the documents so far."""
         while not self.complete:
             end = min(self._read + BUILD_SLICE, len(self.history))
-            for record in self.history.records[self._read : end]:
+            records = self.history.records[self._read : end]
+            self._caps.read(records)
+            for record in records:
                 for document in _documents(record, self.history.state):
                     self._documents.append(document)
                     self._hays.append(document.hay)
@@ -316,8 +325,8 @@ def _passes(document: _Document, query: Query, state: SessionState) -> bool:
 def _removed(document: _Document, ordinals: tuple[int, ...], state: SessionState) -> bool:
     if document.id is None:
         return False
-    by = state.fate(document.id).removed_by
-    return by in ordinals if by and 0 not in ordinals else bool(by)
+    fate = state.fate(document.id)
+    return fate.gone if 0 in ordinals else bool(fate.removed_by) and fate.removed_by in ordinals
 
 
 def _placed(document: _Document, places: tuple[str, ...], state: SessionState) -> bool:

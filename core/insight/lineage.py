@@ -14,9 +14,10 @@ import msgspec
 from .. import events as e
 from ..context import Context, EntryId, Restored
 from ..history import History
-from ..items import CompactionSummary, FunctionCallOutput, text_length
+from ..items import CompactionSummary, Likeness, likeness
 from ..state import SessionState
 from ..views import Card, CardStatus, Fate
+from .caps import Caps
 from .naming import made_how
 
 
@@ -45,7 +46,9 @@ class StepKind(StrEnum):
 class Step(msgspec.Struct, frozen=True):
     """One step. `line` is the journal line it happened at, `id` the entry it happened to (the
     entry itself, what it was rewritten into, or a summary that speaks for it), `other` the entry
-    it leads to. `ordinal` is the compaction, 0 for none. `words` is foreign text in part."""
+    it leads to. `ordinal` is the compaction, 0 for none. `reason` is what the record says of an
+    edit that is no compaction (that of a compaction stands on its card). `words` and `reason` are
+    foreign text in part."""
 
     kind: StepKind
     line: int
@@ -53,6 +56,7 @@ class Step(msgspec.Struct, frozen=True):
     words: str
     ordinal: int = 0
     other: EntryId | None = None
+    reason: str = ""
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -85,7 +89,8 @@ class Lineage:
         self.state = history.state if end >= len(history) else history.at(end)
         self._done = [card for card in self.state.cards if card.status is CardStatus.DONE]
         self._was: dict[EntryId, EntryId] = {}
-        self._caps: dict[EntryId, tuple[int, str]] = {}
+        self._next: dict[EntryId, EntryId] = {}
+        """What an entry was rewritten into, also where it came back as itself later."""
         self._moves: dict[EntryId, list[Step]] = {}
         """When an entry left the context, and when it came back; of a plain session that follows
         from its fate alone, and this is empty."""
@@ -95,9 +100,13 @@ class Lineage:
         records = history.records[:end]
         self._plain = not any(map(_moves_otherwise, records))
         if self._plain:
-            self._read_plain(records)
+            self._read_plain()
         else:
             self._read(records)
+        self._find_inserted_again()
+        caps = Caps()
+        caps.read(records)
+        self._caps = caps.cut
 
     def life(self, id: EntryId) -> Life:
         """The life of an entry that is or was known. Raises KeyError for any other id."""
@@ -105,11 +114,13 @@ class Lineage:
         steps: list[Step] = []
         for form in forms:
             steps += self._steps(form, first=form == forms[0])
+        steps += self._returns(forms[-1])
         fate = self.state.fate(forms[-1])
         summaries = tuple(self._summaries(fate))
-        for summary in summaries:
+        # What speaks for it is of no interest where it stands there itself.
+        for summary in summaries if steps[-1].kind is not StepKind.IN_CONTEXT else ():
             steps += self._steps(summary, first=False)
-        return Life(forms, summaries, tuple(steps), fate, self._seen(forms[-1], summaries))
+        return Life(forms, summaries, tuple(steps), fate, self._seen(id, forms[-1], summaries))
 
     def forms(self, id: EntryId) -> tuple[EntryId, ...]:
         """What the entry was before and after every rewriting, itself among them."""
@@ -138,19 +149,29 @@ class Lineage:
         if self.state.fate(id).outside:
             yield Step(StepKind.OUTSIDE, id.line, id, "recorded, but the model never saw it")
             return
+        # In the life of another entry it is said which one stays or leaves.
+        name = "" if first else f"{id} "
         since, here = id.line, True
         for move in self._moves_of(id):
             if here:
-                yield from self._kept(id, since, move.line)
-            yield move
+                yield from self._kept(id, since, move.line, name)
+            yield msgspec.structs.replace(move, words=f"{name}{move.words}") if name else move
             since, here = move.line, move.kind is StepKind.RESTORED
         if here:
             end = max(self.state.position, id.line)
-            yield from self._kept(id, since, end + 1)
-            yield Step(StepKind.IN_CONTEXT, end, id, "in the context")
-        if (again := self._again.get(id)) is not None:
-            words = f"came back as {again}"
-            yield Step(StepKind.RESTORED, self._same[again][1], id, words, other=again)
+            yield from self._kept(id, since, end + 1, name)
+            yield Step(StepKind.IN_CONTEXT, end, id, f"{name}in the context")
+
+    def _returns(self, id: EntryId) -> Iterator[Step]:
+        """Each time that the same item was there again under another id."""
+        name = ""
+        while (again := self._again.get(id)) is not None:
+            line = self._same[again][1]
+            yield Step(StepKind.RESTORED, line, again, f"{name}came back as {again}", other=again)
+            id, name = again, f"{again} "
+        if name and self.state.context.place(id) is not None:
+            end = max(self.state.position, id.line)
+            yield Step(StepKind.IN_CONTEXT, end, id, f"{name}in the context")
 
     def _moves_of(self, id: EntryId) -> Sequence[Step]:
         if not self._plain:
@@ -159,14 +180,15 @@ class Lineage:
         card = self.state.card_of(fate.removed_by) if fate.removed_by else None
         return () if card is None else (_left(id, card.n, fate, self._card_name),)
 
-    def _kept(self, id: EntryId, since: int, until: int) -> Iterator[Step]:
+    def _kept(self, id: EntryId, since: int, until: int, name: str) -> Iterator[Step]:
         for card in self._done:
             if since < card.n < until:
-                yield Step(StepKind.KEPT, card.n, id, f"kept by {_named(card)}", card.ordinal)
+                words = f"{name}kept by {_named(card)}"
+                yield Step(StepKind.KEPT, card.n, id, words, card.ordinal)
 
     def _beginning(self, id: EntryId) -> Iterator[Step]:
         entry = self.state.known[id]
-        if id in self._same:
+        if id in self._same and not entry.made_by:
             old, line = self._same[id]
             words = f"came back at #{line} as what {old} was"
             yield Step(StepKind.CREATED, line, id, words, other=old)
@@ -174,7 +196,10 @@ class Lineage:
             words = f"inserted at #{id.line} by {self._card_name(entry.made_by)}"
             if count := len(self.stands_for(id)):
                 words += f", to stand for {count:,} entr{'y' if count == 1 else 'ies'}"
-            yield Step(StepKind.CREATED, id.line, id, words, entry.made_by)
+            same = self._same.get(id)
+            if same is not None:
+                words += f"; it is what {same[0]} was"
+            yield Step(StepKind.CREATED, id.line, id, words, entry.made_by, same and same[0])
         else:
             words = f"created at #{id.line} {made_how(self.state, entry)}"
             yield Step(StepKind.CREATED, id.line, id, words)
@@ -182,12 +207,18 @@ class Lineage:
             line, words = self._caps[id]
             yield Step(StepKind.CAPPED, line, id, words)
 
-    def _seen(self, last: EntryId, summaries: tuple[EntryId, ...]) -> str:
-        context = self.state.context
+    def _seen(self, id: EntryId, last: EntryId, summaries: tuple[EntryId, ...]) -> str:
+        context, known = self.state.context, self.state.known
         if context.place(last) is not None:
-            return "the model sees it"
-        again = self._again.get(last)
-        if again is not None and context.place(again) is not None:
+            if last == id:
+                return "the model sees it"
+            if likeness(known[last].item) == likeness(known[id].item):
+                return f"the model sees it again as {last}"
+            return f"the model sees only {last} in its place"
+        again = last
+        while (later := self._again.get(again)) is not None:
+            again = later
+        if context.place(again) is not None:
             return f"the model sees it again as {again}"
         for summary in summaries:
             if context.place(summary) is not None:
@@ -202,7 +233,7 @@ class Lineage:
         forms = [id]
         while (old := self._was.get(forms[0])) is not None:
             forms.insert(0, old)
-        while (new := self.state.fate(forms[-1]).became) is not None:
+        while (new := self._next.get(forms[-1]) or self.state.fate(forms[-1]).became) is not None:
             forms.append(new)
         return tuple(forms)
 
@@ -225,11 +256,10 @@ class Lineage:
 
     # -- the one pass ----------------------------------------------------------------------------
 
-    def _read_plain(self, records: Sequence[e.Record]) -> None:
+    def _read_plain(self) -> None:
         """Entries only ever left with compactions, and for good: the state tells all of it."""
         for card in self._done:
             self._was |= {made: old for old, made in card.replaced_ids}
-        self._read_caps(records)
 
     def _read(self, records: Sequence[e.Record]) -> None:
         replay = SessionState()
@@ -239,47 +269,55 @@ class Lineage:
             replay.apply(record)
             if before is not None:
                 self._edited(record, before, replay)
-        self._read_caps(records)
 
-    def _read_caps(self, records: Sequence[e.Record]) -> None:
-        finished: dict[str, tuple[int, e.ToolFinished]] = {}
-        note: tuple[int, str] | None = None
-        for record in records:
-            event = record.event
-            if type(event) is e.ToolFinished:
-                finished[event.call_id] = (record.n, event)
-            elif type(event) is e.Note and event.kind == "entry_cap":
-                note = (record.n, event.text)
-            elif type(event) is e.ItemAppended and type(event.item) is FunctionCallOutput:
-                id = EntryId(record.n, event.part)
-                if (cap := _cap(id, event.item, note, finished)) is not None:
-                    self._caps[id] = cap
-                note = None
+    def _find_inserted_again(self) -> None:
+        """Items that compactions took out and put in again: the instructions of a project, a file
+        that is restored. Such an item never left for good."""
+        gone: dict[Likeness, EntryId] = {}
+        known = self.state.known
+        for card in self._done:
+            gone |= {likeness(known[id].item): id for id in card.removed_ids}
+            for id in card.inserted_ids:
+                old = gone.pop(likeness(known[id].item), None)
+                if old is not None and old not in self._again and id not in self._same:
+                    self._same[id] = (old, card.n)
+                    self._again[old] = id
 
     def _edited(self, record: e.Record, before: Context, replay: SessionState) -> None:
         """What an edit took out, brought back and made, whoever made it."""
         after = replay.context
+        event = record.event
+        silent = event.kind if isinstance(event, e.UnannouncedReduction) else ""
+        reason = _reason(event)
         for id in before.ids:
-            if after.place(id) is None:
-                self._move(_left(id, record.n, replay.fate(id), self._card_name))
+            if after.place(id) is not None:
+                continue
+            fate = replay.fate(id)
+            if (form := fate.became or fate.gave_way) is not None and form.line == record.n:
+                self._was[form], self._next[id] = id, form
+            step = _left(id, record.n, fate, self._card_name, silent)
+            told = "" if step.ordinal else reason
+            self._move(msgspec.structs.replace(step, reason=told) if told else step)
         new = [id for id in after.ids if before.place(id) is None]
         for id in new:
             if id.line != record.n:
                 words = f"restored at #{record.n}"
                 self._move(Step(StepKind.RESTORED, record.n, id, words))
-        card = replay.cards[-1] if replay.cards else None
-        if isinstance(record.event, e.HistoryCompacted) and card is not None and card.n == record.n:
-            self._was |= {made: old for old, made in card.replaced_ids}
-        else:
-            self._find_again([id for id in new if id.line == record.n], after, replay)
+        if not isinstance(event, e.HistoryCompacted):
+            made = [id for id in new if id.line == record.n and id not in self._was]
+            self._find_again(made, after, replay)
 
     def _find_again(self, new: list[EntryId], after: Context, replay: SessionState) -> None:
         """Entries that an edit made anew although they were known: the same item, another id."""
         if not new:
             return
-        gone = {entry.item: id for id, entry in replay.known.items() if after.place(id) is None}
+        gone = {
+            likeness(entry.item): id
+            for id, entry in replay.known.items()
+            if after.place(id) is None
+        }
         for id in new:
-            old = gone.get(replay.known[id].item)
+            old = gone.get(likeness(replay.known[id].item))
             if old is not None:
                 self._same[id] = (old, id.line)
                 self._again[old] = id
@@ -301,11 +339,30 @@ def _moves_otherwise(record: e.Record) -> bool:
             return False
 
 
-def _left(id: EntryId, line: int, fate: Fate, name: Callable[[int], str]) -> Step:
-    """How an entry left, by the fate that the state gives it at that line."""
+def _reason(event: e.Event) -> str:
+    """Why an edit that is no compaction was made, as far as the record says."""
+    match event:
+        case e.UnannouncedReduction(explanation=text):
+            return text
+        case e.HistoryRolledBack(reason=text, turns=turns):
+            took = "turn was" if turns == 1 else f"{turns:,} turns were"
+            return text or (f"the last {took} taken back" if turns else "")
+        case _:
+            return ""
+
+
+def _left(id: EntryId, line: int, fate: Fate, name: Callable[[int], str], silent: str = "") -> Step:
+    """How an entry left, by the fate that the state gives it at that line. `silent` is the kind of
+    reduction, where nobody announced it."""
     ordinal = fate.removed_by
     if fate.rolled_back:
-        return Step(StepKind.ROLLED_BACK, line, id, f"taken back at #{line}")
+        return Step(StepKind.ROLLED_BACK, line, id, f"left at #{line} without a compaction")
+    if fate.unannounced:
+        by = f"unannounced at #{line}" + (f" ({silent})" if silent else "")
+        if fate.became is None:
+            return Step(StepKind.REMOVED, line, id, f"removed, {by}")
+        words = f"rewritten, {by}, into {fate.became}"
+        return Step(StepKind.REWRITTEN, line, id, words, other=fate.became)
     if fate.became is not None:
         words = f"rewritten by {name(ordinal)} into {fate.became}"
         return Step(StepKind.REWRITTEN, line, id, words, ordinal, fate.became)
@@ -316,24 +373,6 @@ def _left(id: EntryId, line: int, fate: Fate, name: Callable[[int], str]) -> Ste
         return Step(StepKind.REMOVED, line, id, f"removed by {name(ordinal)}", ordinal)
     kind = StepKind.UNDONE if fate.undone else StepKind.REMOVED
     return Step(kind, line, id, fate.words(), fate.undone, fate.gave_way)
-
-
-def _cap(
-    id: EntryId,
-    item: FunctionCallOutput,
-    note: tuple[int, str] | None,
-    finished: dict[str, tuple[int, e.ToolFinished]],
-) -> tuple[int, str] | None:
-    if note is not None:
-        return note[0], f"capped at entry: {note[1]}"
-    found = finished.pop(item.call_id, None)
-    if found is not None and found[1].saved and found[1].size > text_length(item):
-        line, event = found
-        kept = f"{text_length(item):,} of {event.size:,} characters"
-        return line, f"capped at entry to {kept}; the whole text is in {event.saved}"
-    if item.saved:
-        return id.line, f"capped at entry; the whole text is in {item.saved}"
-    return None
 
 
 def _named(card: Card) -> str:

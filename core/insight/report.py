@@ -20,7 +20,8 @@ from ..history import History
 from ..state import SessionState
 from ..tokens import Basis, Tokens
 from ..views import Card, CardStatus
-from .diff import Diff, RowKind, Total, compaction_diff
+from .alignment import RowKind
+from .diff import Diff, Total, compaction_diff
 from .explain import Number, WhyNow, marks_of, numbers, policy_of, why_now
 from .inline import Piece
 from .inspect import Inspected, Tile, inspect

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ..amounts import count as count
 from ..text import clean
 from ..tokens import Basis, Tokens
-from .diff import RowKind
+from .alignment import RowKind
 from .explain import Other
 from .redact import Redacted
 from .report import CompactionPart, EntryPart, Rewound
@@ -49,11 +50,6 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def figure(tokens: Tokens | None) -> str:

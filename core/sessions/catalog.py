@@ -71,11 +71,9 @@ def find(query: str, root: Path) -> Path:
     path = Path(query)
     if "/" in query or path.suffix == ".jsonl":
         return located(path.expanduser())
-    folders = [folder for folder in _folders(root) if query and _named(folder.name, query)]
-    exact = [folder for folder in folders if folder.name == query]
-    match exact or folders:
-        case [folder]:
-            return folder / JOURNAL_NAME
+    match matching(query, root):
+        case [journal]:
+            return journal
         case []:
             if query and path.exists():
                 return located(path)
@@ -84,13 +82,21 @@ def find(query: str, root: Path) -> Path:
                 f"no session in {root} begins with {query!r}: `thresher sessions` lists them.",
             )
         case several:
-            names = ", ".join(sorted(folder.name for folder in several)[:_SHOWN])
+            names = ", ".join(sorted(path.parent.name for path in several)[:_SHOWN])
             more = f" and {len(several) - _SHOWN} more" if len(several) > _SHOWN else ""
             raise ThresherError(
                 "Which session",
                 f"{query!r} is the beginning of {len(several)} sessions: {names}{more}. Give more "
                 "of the id.",
             )
+
+
+def matching(query: str, root: Path) -> list[Path]:
+    """The journals whose id, or the last part of it, begins like that; the one with exactly this
+    id alone, where there is one."""
+    folders = [folder for folder in _folders(root) if query and _named(folder.name, query)]
+    exact = [folder for folder in folders if folder.name == query]
+    return [folder / JOURNAL_NAME for folder in exact or folders]
 
 
 def look_at(path: Path) -> SessionInfo:

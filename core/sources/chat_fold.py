@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..compaction.policy import Trigger
 from ..costs import estimate_item
 from ..items import Item, Message, Role
@@ -119,8 +120,8 @@ class Comparer:
         self._out.at = found.at or self._out.at
         n = self._out.not_before(found.row)
         text = (
-            f"a request of {len(found.sent)} messages beside this one: the summary that follows "
-            "was its answer"
+            f"a request of {count(len(found.sent), 'message')} beside this one: the summary that "
+            "follows was its answer"
         )
         self._out.emit(n, e.Note(kind="beside", text=text))
         self._sent += 1
@@ -226,12 +227,11 @@ class Comparer:
         if taken_back:
             # A turn that was taken back, or a request that went beside on the same beginning.
             self._ordinal -= 1
-            told = f"{len(change.removed):,} of {len(before):,} items"
-            self._rolled_back(edit, f"the end of the request before is not there: {told}")
+            self._rolled_back(edit, "the end of the request before is not there")
             return
         counts = (
-            f"{len(change.kept)} of {len(before)} items are carried on, {len(change.removed)} are "
-            f"gone, {len(rewritten)} read differently"
+            f"of {count(len(before), 'item')} {len(change.kept):,} carried on, "
+            f"{len(change.removed):,} gone, {len(rewritten):,} with another text"
         )
         summary = next((piece.item.text for piece in pieces if piece.key == speaker), None)
         event = e.HistoryCompacted(
@@ -261,8 +261,7 @@ class Comparer:
         self._out.emit(edit.n, event)
 
     def _rolled_back(self, edit: Edit, why: str) -> None:
-        self._out.emit(edit.n, e.Note(kind="edit", text=why))
-        self._out.emit(edit.n, edit.taken_back())
+        self._out.emit(edit.n, edit.taken_back(reason=edit.told(why)))
 
 
 def _is_prefix(matches: dict[int, tuple[int, bool]], before: int) -> bool:

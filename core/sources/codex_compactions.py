@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..compaction.policies.codex.due import Cause, Phase
 from ..compaction.policy import Trigger
 from ..tokens import Basis, Scope, Tokens, Usage
@@ -167,7 +168,7 @@ class Compactions:
         before, made = r.visible(), r.history.compactions
         done = r.history.roll_back(turns, restores=r.version_numbers >= RESTORES)
         if not done:
-            text = f"rollback of {turns} turns: the file holds none to take back"
+            text = f"rollback of {count(turns, 'turn')}: the file holds none to take back"
             r.out.add(n, e.Note(kind="rollback", text=text))
             return
         undone = tuple(self._made[r.history.compactions :]) if r.history.compactions < made else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from re import Pattern
+from stat import S_ISREG
 from typing import IO, Final, NamedTuple
 
 import msgspec
@@ -77,13 +78,16 @@ class Finder(msgspec.Struct, frozen=True):
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
-    """The paths by the time of their last change; what cannot be looked at is left out."""
+    """The paths by the time of their last change; what cannot be looked at, or is no file (but a
+    folder, or a pipe that nobody writes to), is left out."""
     dated: list[tuple[float, Path]] = []
     for path in paths:
         try:
-            dated.append((path.stat().st_mtime, path))
+            seen = path.stat()
         except OSError:
             continue
+        if S_ISREG(seen.st_mode):
+            dated.append((seen.st_mtime, path))
     return [path for _, path in sorted(dated, key=lambda pair: (-pair[0], str(pair[1])))]
 
 

@@ -199,7 +199,8 @@ class OpenCodeTail:
                     yield from self._translator.feed(change)
                 if self._blocked:
                     self._blocked = ""
-                    yield self._told("it can be read again")
+                    note = Note(kind="file", text=f"{self.path.name} can be read again")
+                    yield Record(self._last, time.time(), note)
             except ThresherError as error:
                 if error.msg != self._blocked:
                     self._blocked = error.msg

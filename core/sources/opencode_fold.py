@@ -164,8 +164,7 @@ class Telling:
         """An edit is no compaction: something was taken back or changed in the store."""
         if edit.nothing:
             return
-        self.out.emit(edit.n, e.Note(kind="edit", text=why))
-        self.out.emit(edit.n, edit.taken_back(turns=turns))
+        self.out.emit(edit.n, edit.taken_back(turns=turns, reason=edit.told(why)))
         self.usage = None
 
 

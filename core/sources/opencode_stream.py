@@ -10,7 +10,7 @@ import ipaddress
 import threading
 from collections import deque
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ..errors import ThresherError
 from .lines import parse
@@ -103,11 +103,20 @@ class EventStream:
             self._changes.append(change)
 
 
+def _parts(address: str) -> SplitResult | None:
+    """An address taken apart; None where its host or its port cannot be one."""
+    try:
+        parts = urlsplit(address)
+        return parts if parts.port != 0 else None
+    except ValueError:
+        return None
+
+
 def checked(address: str, *, remote: bool = False) -> str:
     """The address without what is behind its port. ThresherError for what is none, and for another
     machine unless that is wanted."""
-    parts = urlsplit(address if "//" in address else f"http://{address}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _parts(address if "//" in address else f"http://{address}")
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ThresherError(
             "Bad address", f"{address!r} is no address of a server, as in http://127.0.0.1:4096."
         )

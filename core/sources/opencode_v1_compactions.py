@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from .. import events as e
+from ..amounts import count as counted
 from ..compaction.policies.opencode.estimate import tokens, units
 from ..compaction.policies.opencode.limits import count
 from ..compaction.policies.opencode.serialise import joined
@@ -119,7 +120,7 @@ class Compactions:
         unseen = [found[0] for id, found in self._pruned.items() if id not in pruned]
         self._pruned = {}
         if unseen:
-            outputs = "1 output" if len(unseen) == 1 else f"{len(unseen)} outputs"
+            outputs = counted(len(unseen), "output")
             told = f"prune: {outputs} that the model no longer saw got the mark too"
             self._t.tell(max(unseen), e.Note(kind="prune", text=told))
         if not pruned:
@@ -148,8 +149,8 @@ class Compactions:
             moment=Moment.TURN_END,
             trigger=Trigger.AUTO,
             reason=(
-                f"prune: {len(pruned)} outputs of about {gone:,} tokens lie behind the newest "
-                "tool outputs, which stay"
+                f"prune: {counted(len(pruned), 'output')} of about {gone:,} tokens, behind the "
+                "newest tool outputs, which stay"
             ),
             before=before,
             after=after,

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from .. import events as e
+from ..amounts import count
 from ..compaction.policy import Trigger
 from ..items import Item, Message, Role
 from ..tokens import Basis, Scope, Tokens, Usage
@@ -264,7 +265,7 @@ class Translator:
         change = edit.change
         came = f", {len(change.inserted)} came back" if change.inserted else ""
         self._reported = None
-        why = f"another branch: went {place}, {len(change.removed)} items left{came}"
+        why = f"another branch: went {place}, {count(len(change.removed), 'item')} left{came}"
         event = edit.taken_back(turns=_turns_in(edit), undone=undone, reason=why)
         self._out.emit(edit.n, event)
 

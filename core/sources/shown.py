@@ -44,6 +44,17 @@ class Edit(NamedTuple):
         """Both views are the same."""
         return not (self.change.removed or self.change.replaced or self.change.inserted)
 
+    def told(self, why: str) -> str:
+        """A reason with what the edit does."""
+        change = self.change
+        counts = (
+            (len(change.removed), "left"),
+            (len(change.replaced), "changed"),
+            (len(change.inserted), "came"),
+        )
+        parts = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        return f"{why} ({parts})" if parts else why
+
     def taken_back(
         self, *, turns: int = 0, undone: tuple[int, ...] = (), reason: str = ""
     ) -> e.HistoryRolledBack:

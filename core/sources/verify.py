@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ..amounts import count
 from .base import RebuiltRequest, WireItem
 from .request_log import Logged, without_system
 
@@ -155,7 +156,7 @@ def _trimmed(
         if all(any(item == each for each in left) for item in items[:tail]):
             gone = len(whole) - tail
             what = (
-                f"a trimmed retry, which is not recorded: the oldest {gone:,} items were left out"
+                f"a trimmed retry, which is not recorded: without the {count(gone, 'oldest item')}"
             )
             return at, (Residue(-1, what),)
     return None

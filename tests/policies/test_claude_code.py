@@ -208,7 +208,7 @@ async def test_full_leaves_system_summary_last_turn_and_files(tmp_path: Path) ->
     (event,) = of.told(e.HistoryCompacted)
     assert event.summary == REPLY
     assert "6 items are summarised" not in event.reason
-    assert "7 items are summarised, 3 stay, 1 files come back: a.py" in event.reason
+    assert "7 items are summarised, 3 stay, 1 file put in again: a.py" in event.reason
 
 
 async def test_the_summary_request_is_the_conversation_and_then_the_nine_sections(
@@ -563,7 +563,7 @@ async def test_the_demo_shows_its_stages(monkeypatch: pytest.MonkeyPatch, tmp_pa
     done = told(session, e.HistoryCompacted)
     assert {event.stage for event in done} == {"microcompact", "compact"}
     assert {str(event.trigger) for event in done} == {"auto", "manual"}
-    assert any("files come back: " in event.reason for event in done)
+    assert any("put in again: " in event.reason for event in done)
     assert any("claude-code, persisted output" in note.text for note in told(session, e.Note))
     assert not session.state.problems
 

@@ -157,7 +157,7 @@ def test_base_instructions_count_when_it_must_fit() -> None:
     assert isinstance(steps[1], CompactRemotely)
     assert steps[1].items[-1] == FunctionCallOutput("a", BLANKED)
     assert isinstance(steps[-1], Edit)
-    assert "1 outputs at the end were blanked" in steps[-1].reason
+    assert "1 output at the end went blank" in steps[-1].reason
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ...amounts import count
 from ...context import Context, Inserted, Replaced, Segment
 from ...items import CompactionSummary, FunctionCallOutput, Message
 from ...models import Budget
@@ -118,10 +119,10 @@ class ClaudeCode:
             case Moment.TOOL_OUTPUT if situation.fresh_output is not None:
                 yield from self._persist(situation.fresh_output)
             case Moment.MANUAL:
-                words = f"Asked for by hand, with {len(situation.context)} items."
+                words = f"Asked for by hand, with {len(situation.context):,} items."
                 yield from self._full(situation, situation.context, words)
             case Moment.OVERFLOW:
-                words = f"The provider refused {len(situation.context)} items as too long."
+                words = f"The provider refused {len(situation.context):,} items as too long."
                 if (gap := gap_of(situation.refused_size, situation.refused_limit)) is not None:
                     words = f"{words[:-1]}: {gap:,} tokens above its limit."
                 yield from self._full(situation, situation.context, words, gap)
@@ -279,8 +280,9 @@ class ClaudeCode:
             *context.keep(range(answered, len(context))),
         ]
         reason = (
-            f"{words} {cut.end - cut.head} items are summarised, {len(context) - cut.end} stay, "
-            f"{len(files)} files come back{': ' if paths else ''}{', '.join(paths)}."
+            f"{words} {cut.end - cut.head:,} items are summarised, "
+            f"{len(context) - cut.end:,} stay, "
+            f"{count(len(files), 'file')} put in again{': ' if paths else ''}{', '.join(paths)}."
         )
         yield Edit(
             stage=FULL,

@@ -188,7 +188,7 @@ class HarnessX:
         total = sum(map(len, outputs))
         if total <= p.batch_budget:
             return context
-        over = f"{len(outputs)} results of {total:,} characters are above {p.batch_budget:,}"
+        over = f"{len(outputs):,} results of {total:,} characters are above {p.batch_budget:,}"
         chosen = persisted.over_budget(outputs, p.batch_budget, p.large_result, p.preview)
         replaced: dict[int, FunctionCallOutput] = {}
         told: list[str] = []
@@ -218,10 +218,10 @@ class HarnessX:
         gone = [context.entries[at] for at in found.gone]
         newest = _newest_user(context)
         loses = newest is not None and newest in found.gone
-        before = f", {found.total} with earlier ones" if found.total != found.now else ""
+        before = f", {found.total:,} with earlier ones" if found.total != found.now else ""
         chars = sum(len(entry.item.text) for entry in gone)
         reason = (
-            f"{_messages(context)} are above {p.snip_above}: {found.now} from the middle go"
+            f"{_messages(context)} are above {p.snip_above:,}: {found.now:,} from the middle go"
             f"{before} ({gone[0].id} to {gone[-1].id}, {chars:,} characters)"
         )
         if loses and newest is not None:
@@ -240,7 +240,7 @@ class HarnessX:
         old = sum(len(context.entries[at].item.text) for at in replaced)
         new = sum(len(item.output) for item in replaced.values())
         reason = (
-            f"All but the newest {p.keep_results} results: {len(replaced)} of more than "
+            f"All but the newest {p.keep_results} results: {len(replaced):,} of more than "
             f"{p.micro_above} characters become a line each (#{ids}; {old:,} -> {new:,})."
         )
         edit = Edit(stage=MICRO, reason=reason, segments=_with(context, replaced))
@@ -301,7 +301,7 @@ class HarnessX:
         if not old:
             cut = len(context)
         kept = range(cut, len(context))
-        words = f"{refused}; the last {len(kept)} items stay (retry {done + 1})."
+        words = f"{refused}; the last {len(kept):,} items stay (retry {done + 1})."
         memory = {_RETRIED: [situation.round, done + 1]}
         yield from self._history(situation, context, REACTIVE, words, kept, memory)
 
@@ -354,7 +354,7 @@ class HarnessX:
 
 
 def _messages(context: Context) -> str:
-    return f"{len(chat_messages(context.items))} messages"
+    return f"{len(chat_messages(context.items)):,} messages"
 
 
 def _with(context: Context, replaced: dict[int, FunctionCallOutput]) -> tuple[Segment, ...]:

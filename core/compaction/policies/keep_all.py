@@ -37,5 +37,5 @@ class KeepAll:
         """One sentence."""
         yield Skip(
             SkipKind.NO_OP,
-            f"The policy keep-all never removes anything ({len(situation.context)} items stay).",
+            f"The policy keep-all never removes anything ({len(situation.context):,} items stay).",
         )

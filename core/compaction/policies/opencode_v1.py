@@ -128,7 +128,7 @@ class OpenCodeV1:
         if situation.moment is Moment.TOOL_OUTPUT:
             yield from self._bound(situation)
         elif situation.trigger is Trigger.MANUAL:
-            words = f"Asked for by hand, with {len(situation.context)} items in the history."
+            words = f"Asked for by hand, with {len(situation.context):,} items in the history."
             yield from self._compact(situation, words)
         elif situation.trigger is Trigger.OVERFLOW:
             yield from self._after_overflow(situation)
@@ -205,7 +205,7 @@ class OpenCodeV1:
             words = "The request was refused as too long, and compacting by itself is off (auto)."
             yield Skip(SkipKind.NO_OP, words, STAGE)
             return
-        words = f"The provider refused the request as too long ({len(situation.context)} items)."
+        words = f"The provider refused the request as too long ({len(situation.context):,} items)."
         yield from self._compact(situation, words)
 
     def _compact(self, situation: Situation, why: str) -> Plan:

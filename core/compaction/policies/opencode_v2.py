@@ -130,7 +130,7 @@ class OpenCodeV2:
             yield from self._by_hand(situation)
         elif situation.trigger is Trigger.OVERFLOW:
             words = (
-                f"The provider refused the request as too long ({len(situation.context)} items)."
+                f"The provider refused the request as too long ({len(situation.context):,} items)."
             )
             yield from self._compact(situation, words, self.params.keep)
         elif situation.moment is not Moment.BEFORE_REQUEST:
@@ -169,7 +169,7 @@ class OpenCodeV2:
             words = "This engine has no compaction by hand in 1.18.33 (manual)."
             yield Skip(SkipKind.NO_OP, words, STAGE)
             return
-        words = f"Asked for by hand, with {len(situation.context)} items in the history."
+        words = f"Asked for by hand, with {len(situation.context):,} items in the history."
         yield from self._compact(situation, words, 0)
 
     # -- the compaction ------------------------------------------------------------------------

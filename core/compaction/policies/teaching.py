@@ -107,8 +107,8 @@ class Teaching:
         context = situation.context
         if len(context) < self.params.min_items:
             few = (
-                f"{reason} But the history has only {len(context)} items; it is left alone below "
-                f"{self.params.min_items}."
+                f"{reason} But the history has only {len(context):,} items; it is left alone below "
+                f"{self.params.min_items:,}."
             )
             yield Skip(SkipKind.NO_OP, few, STAGE)
             return
@@ -136,9 +136,9 @@ class Teaching:
         """The reason in words, and whether the rule fires."""
         size = len(situation.context)
         if situation.trigger is Trigger.MANUAL:
-            return f"Asked for by hand, with {size} items in the history.", True
+            return f"Asked for by hand, with {size:,} items in the history.", True
         if situation.trigger is Trigger.OVERFLOW:
-            return f"The provider refused the request as too long ({size} items).", True
+            return f"The provider refused the request as too long ({size:,} items).", True
         threshold = self._threshold(situation.budget).tokens
         note = ""
         if situation.usage is not None:
@@ -149,9 +149,9 @@ class Teaching:
         else:
             return "No token usage was reported since the last compaction.", False
         if used < threshold:
-            words = f"{kind} token usage {used} is below the compaction threshold {threshold}."
+            words = f"{kind} token usage {used:,} is below the compaction threshold {threshold:,}."
         else:
-            words = f"{kind} token usage {used} reached the compaction threshold {threshold}."
+            words = f"{kind} token usage {used:,} reached the compaction threshold {threshold:,}."
         return words + note, used >= threshold
 
     def _threshold(self, budget: Budget) -> Mark:

@@ -67,7 +67,7 @@ async def test_reaching_the_threshold_compacts_and_the_next_request_is_the_short
     async with rig(tmp_path, script, wire=wire) as r:
         assert await r.agent.run_turn("Read the notes") is TurnOutcome.COMPLETED
         (done,) = r.events(e.HistoryCompacted)
-        assert done.reason == "Reported token usage 9010 reached the compaction threshold 8000."
+        assert done.reason == "Reported token usage 9,010 reached the compaction threshold 8,000."
         assert (done.items_before, done.items_after) == (5, 3)
         texts = [str(message) for message in r.server.model_requests[-1].messages]
         assert len(texts) == 3

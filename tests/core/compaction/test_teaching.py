@@ -102,13 +102,13 @@ def test_without_reported_usage_nothing_happens() -> None:
 def test_below_the_threshold_nothing_happens() -> None:
     step = first(Teaching(), situation(usage=7_999))
     assert step.kind is SkipKind.NOT_DUE
-    assert step.reason == "Reported token usage 7999 is below the compaction threshold 8000."
+    assert step.reason == "Reported token usage 7,999 is below the compaction threshold 8,000."
 
 
 def test_exactly_the_threshold_fires_with_the_reason_of_the_seed() -> None:
     step = first(Teaching(), situation(usage=8_000))
     assert step == Start(
-        "compaction", "Reported token usage 8000 reached the compaction threshold 8000."
+        "compaction", "Reported token usage 8,000 reached the compaction threshold 8,000."
     )
 
 

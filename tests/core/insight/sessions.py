@@ -91,7 +91,7 @@ class Writer:
             "stage": "compaction",
             "moment": Moment.AFTER_ROUND,
             "trigger": Trigger.AUTO,
-            "reason": "Reported token usage 9000 reached the compaction threshold 8000.",
+            "reason": "Reported token usage 9,000 reached the compaction threshold 8,000.",
             "before": Tokens(9_000, Basis.ESTIMATED, Scope.MESSAGES),
             "after": Tokens(900, Basis.ESTIMATED, Scope.MESSAGES),
             "summary": summary,

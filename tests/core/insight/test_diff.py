@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from thresher.core import events as e
 from thresher.core.context import Context, Entry, EntryId, Kept, Replaced
-from thresher.core.insight.diff import Diff, Filter, Fold, RowKind, compaction_diff, position_diff
+from thresher.core.insight.alignment import RowKind
+from thresher.core.insight.diff import Diff, Filter, Fold, compaction_diff, position_diff
 from thresher.core.insight.inline import MOST_LINES, Side, change, inline
 from thresher.core.items import FunctionCallOutput, assistant, system, user
 from thresher.core.state import SessionState

@@ -42,7 +42,7 @@ def test_a_compaction_is_explained_with_all_numbers_and_their_sources() -> None:
     assert numbers["usage"][0] == 9_000
     assert "reported by the provider at #" in numbers["usage"][1]
     assert numbers["threshold"][0] == 8_000
-    assert why.words == "Reported token usage 9000 reached the compaction threshold 8000."
+    assert why.words == "Reported token usage 9,000 reached the compaction threshold 8,000."
     (miss,) = why.misses
     assert (miss.missing, miss.words) == (
         -1_000,
@@ -68,7 +68,7 @@ def test_a_moment_without_a_compaction_is_explained_by_the_rule_run_again() -> N
     after = [each for each in moments(w.history) if each.moment is Moment.AFTER_ROUND]
     assert [each.outcome for each in after] == [""]
     why = why_not(w.history, after[0])
-    assert why.words == "Reported token usage 3000 is below the compaction threshold 8000."
+    assert why.words == "Reported token usage 3,000 is below the compaction threshold 8,000."
     assert why.misses[0].missing == 5_000
     last = why_not_at(w.history, len(w.history))
     assert last is not None

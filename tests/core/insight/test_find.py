@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import events as e
-from thresher.core.context import EntryId
+from thresher.core.context import EntryId, Kept
 from thresher.core.history import History
 from thresher.core.insight import find
 from thresher.core.insight.find import Index, Query, What, parse, snippet
@@ -156,3 +156,20 @@ def test_a_snippet_shows_the_word_in_its_place() -> None:
     assert before.endswith("the ")
     assert after.startswith(" began")
     assert snippet("nothing here", parse("outage"))[1] == ""
+
+
+def test_what_left_without_a_compaction_is_found_as_removed() -> None:
+    w = Writer()
+    first, second = w.item(user("first")), w.item(user("second"))
+    w.emit(
+        e.HistoryRolledBack(
+            turns=1,
+            segments=(Kept(first.bare, first.bare),),
+            items_before=2,
+            items_after=1,
+            removed=1,
+        )
+    )
+    index = Index(w.history)
+    assert [hit.id for hit in index.find(parse("removed:any"))] == [second]
+    assert index.find(parse("removed:1")) == []

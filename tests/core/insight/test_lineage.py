@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,18 @@ from thresher.core import events as e
 from thresher.core.context import EntryId, Inserted, Kept, Replaced, Restored
 from thresher.core.history import History
 from thresher.core.insight import lineage
+from thresher.core.insight.find import Index, parse
 from thresher.core.insight.lineage import Lineage, StepKind
-from thresher.core.items import FunctionCallOutput, system, user
+from thresher.core.items import CompactionSummary, FunctionCallOutput, system, user
 from thresher.core.sources.codex_tail import CodexTail
+from thresher.core.sources.opening import open_source
+from thresher.core.tokens import Basis, Scope, Tokens
 
 from .sessions import RANDOM, Writer, random_history
 
-CODEX = Path(__file__).parents[2] / "fixtures" / "codex"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CODEX = FIXTURES / "codex"
+LEFT = (StepKind.REMOVED, StepKind.ABSORBED, StepKind.REWRITTEN, StepKind.ROLLED_BACK)
 
 
 @given(RANDOM["steps"](most=30))
@@ -123,6 +129,174 @@ def test_what_was_rolled_back_and_came_back_under_another_id_is_found_again() ->
     assert lineage.life(EntryId(line)).steps[0].other == first
 
 
+CLEARED = "[cleared]"
+
+
+def _silent(w: Writer, output: EntryId, call: EntryId) -> EntryId:
+    """Replaces the output without a word; gives what stands in its place."""
+    made = EntryId(len(w.history))
+    item = FunctionCallOutput(w.history.state.known[output].item.call_id, CLEARED)  # type: ignore[union-attr] # an output
+    w.emit(
+        e.UnannouncedReduction(
+            before=Tokens(900, Basis.REPORTED, Scope.REQUEST),
+            after=Tokens(90, Basis.REPORTED, Scope.REQUEST),
+            explanation="old tool results were left out",
+            kind="microcompact",
+            segments=(Kept(call.bare, call.bare), Replaced(output.bare, item)),
+        )
+    )
+    return made
+
+
+def _back(w: Writer, made: EntryId, call: EntryId, item: FunctionCallOutput) -> EntryId:
+    back = EntryId(len(w.history))
+    w.emit(
+        e.HistoryRolledBack(
+            turns=0,
+            segments=(Kept(call.bare, call.bare), Replaced(made.bare, item)),
+            items_before=2,
+            items_after=2,
+            removed=0,
+            reason="one result that had been cleared is there again",
+        )
+    )
+    return back
+
+
+def test_of_an_entry_that_was_rewritten_the_model_sees_only_what_took_its_place() -> None:
+    w = Writer()
+    call, output = w.call("read_file", "{}", "text " * 50)
+    line = len(w.history)
+    segments = [
+        Kept(call.bare, call.bare),
+        Replaced(output.bare, FunctionCallOutput("c1", CLEARED)),
+    ]
+    w.compact(segments, stage="prune")
+    lives = Lineage(w.history)
+    assert lives.life(output).seen == f"the model sees only {EntryId(line)} in its place"
+    assert lives.life(output).steps[-1].words == f"{EntryId(line)} in the context"
+    assert lives.life(EntryId(line)).seen == "the model sees it"
+    assert lives.life(call).steps[-1].words == "in the context"
+
+
+def test_what_every_compaction_puts_in_again_never_left_for_good() -> None:
+    w = Writer()
+    first = w.item(user("house rules"))
+    lost = w.item(user("a question"))
+    for text in ("one", "two"):
+        here = w.history.state.context
+        w.compact(
+            [Inserted(user("house rules")), Inserted(CompactionSummary(text), here.span(here.ids))]
+        )
+    now = EntryId(len(w.history) - 1)
+    then = EntryId(now.line - 1)
+    lives = Lineage(w.history)
+    life = lives.life(first)
+    assert life.seen == f"the model sees it again as {now}"
+    assert [step.other for step in life.steps if step.kind is StepKind.RESTORED] == [then, now]
+    assert life.steps[-1].words == f"{now} in the context"
+    assert f"it is what {then} was" in lives.life(now).steps[0].words
+    assert lives.life(lost).seen.startswith("the model sees only summary")
+
+
+def test_what_was_cleared_without_a_word_says_when_and_why() -> None:
+    w = Writer()
+    call, output = w.call("read_file", "{}", "text " * 50)
+    made = _silent(w, output, call)
+    fate = w.history.state.fate(output)
+    assert fate.gone
+    assert fate.words() == f"rewritten by the program into {made}, unannounced"
+    life = Lineage(w.history).life(output)
+    assert life.forms == (output, made)
+    assert life.seen == f"the model sees only {made} in its place"
+    assert [(step.kind, step.line, step.reason) for step in life.steps[1:]] == [
+        (StepKind.REWRITTEN, made.line, "old tool results were left out"),
+        (StepKind.IN_CONTEXT, made.line, ""),
+    ]
+    assert "unannounced" in life.steps[1].words
+    assert "microcompact" in life.steps[1].words
+
+
+def test_what_was_cleared_and_is_there_again_is_told_as_such() -> None:
+    w = Writer()
+    call, output = w.call("read_file", "{}", "text " * 50)
+    item = w.history.state.known[output].item
+    assert isinstance(item, FunctionCallOutput)
+    made = _silent(w, output, call)
+    back = _back(w, made, call, item)
+    state = w.history.state
+    assert not state.fate(output).gone
+    assert state.fate(output).words() == f"in context again, as {back}"
+    assert state.fate(made).gone
+    life = Lineage(w.history).life(output)
+    assert life.forms == (output, made, back)
+    assert life.seen == f"the model sees it again as {back}"
+    assert life.steps[-1].words == f"{back} in the context"
+    assert life.steps[2].reason == "one result that had been cleared is there again"
+    again = _silent(w, back, call)
+    assert w.history.state.fate(output).words() == w.history.state.fate(back).words()
+    life = Lineage(w.history).life(output)
+    assert life.seen == f"the model sees only {again} in its place"
+
+
+def test_what_left_with_a_turn_says_why() -> None:
+    w = Writer()
+    first, second = w.item(user("first")), w.item(user("second"))
+    line = w.emit(
+        e.HistoryRolledBack(
+            turns=1,
+            segments=(Kept(first.bare, first.bare),),
+            items_before=2,
+            items_after=1,
+            removed=1,
+        )
+    )
+    life = Lineage(w.history).life(second)
+    assert (life.steps[-1].kind, life.steps[-1].line) == (StepKind.ROLLED_BACK, line)
+    assert life.steps[-1].reason == "the last turn was taken back"
+    assert life.fate.words() == "left the context without a compaction"
+
+
+def test_a_rollback_past_a_compaction_is_told_on_its_card() -> None:
+    w = Writer()
+    first = w.item(user("first"))
+    w.item(user("second"))
+    w.summarise([first], "both")
+    line = w.emit(
+        e.HistoryRolledBack(
+            turns=1,
+            segments=(Kept(first.bare, first.bare),),
+            items_before=2,
+            items_after=1,
+            removed=1,
+            undone=(1,),
+        )
+    )
+    card = w.history.state.card_of(1)
+    assert card is not None
+    assert card.undone == line
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_an_output_is_known_to_be_cut_whenever_its_whole_size_is_told(told_first: bool) -> None:
+    w = Writer()
+    finished = e.ToolFinished(call_id="c9", name="bash", size=9_000)
+    if told_first:
+        w.emit(finished)
+    output = w.item(FunctionCallOutput("c9", "short"))
+    if not told_first:
+        w.emit(finished)
+    whole = w.item(FunctionCallOutput("c10", "all of it"))
+    lives = Lineage(w.history)
+    step = lives.life(output).steps[1]
+    assert step.kind is StepKind.CAPPED
+    assert step.words == "capped at entry to 5 of 9,000 characters"
+    assert lives.life(whole).steps[1].kind is StepKind.IN_CONTEXT
+    index = Index(w.history)
+    assert index.find(parse("no such text")) == []
+    assert index.cut == 1
+
+
 def test_an_undone_compaction_brings_its_entries_back_to_life() -> None:
     w = Writer()
     head = w.item(system("rules"))
@@ -191,3 +365,42 @@ def test_the_lives_of_a_recording_need_no_replay(name: str, tmp_path: Path) -> N
     assert history.state.cards
     for id in history.state.known:
         assert quick.life(id) == slow.life(id)
+
+
+RECORDED = [
+    "claude_code/more/v2_0_76_killed.jsonl.gz",
+    "claude_code/more/v2_1_12_parallel.jsonl.gz",
+    "claude_code/more/v2_1_197_models.jsonl.gz",
+    "claude_code/v2_0_76_microcompact.jsonl.gz",
+    "codex/more/v151_rollbacks/rollout-*.jsonl.gz",
+    "codex/two_mid_turn.jsonl.gz",
+    "opencode/v1-prune/opencode.db.gz",
+    "opencode_live/v1-retry/opencode.db.xz",
+    "opencode_live/v2-revert/opencode.db.xz",
+    "pi/branches.jsonl.gz",
+]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_entry_of_a_recording_says_whether_it_is_seen_and_why_not(
+    name: str, tmp_path: Path
+) -> None:
+    (path,) = FIXTURES.glob(name)
+    if path.suffix == ".xz":
+        packed, path = path, tmp_path / path.stem
+        path.write_bytes(lzma.decompress(packed.read_bytes()))
+    history = History()
+    history.extend(open_source(path).read())
+    state, lives = history.state, Lineage(history)
+    assert state.known
+    for id in state.known:
+        life, fate = lives.life(id), state.fate(id)
+        here = state.context.place(id) is not None
+        assert here is not (fate.gone or fate.outside or fate.back is not None)
+        assert here is (life.seen == "the model sees it")
+        nothing = life.seen == "the model sees nothing of it"
+        assert (life.steps[-1].kind is StepKind.IN_CONTEXT) is not nothing
+        for step in life.steps:
+            if step.kind in LEFT:
+                card = state.card_of(step.ordinal) if step.ordinal else None
+                assert step.reason or (card is not None and card.reason)

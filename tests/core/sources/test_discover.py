@@ -61,6 +61,15 @@ def test_files_that_cannot_be_understood_are_listed_with_the_reason(codex: Path)
     assert "cannot be read" in problems[2]
 
 
+def test_what_is_no_file_is_no_session_and_holds_nothing_up(codex: Path) -> None:
+    only = put(codex, "sessions", "a", recording("mid_turn"), age=90)
+    os.mkfifo(only.with_name("rollout-2026-11-30T04-11-27-b.jsonl"))
+    only.with_name("rollout-2026-11-30T04-11-28-c.jsonl").mkdir()
+    only.with_name("rollout-2026-11-30T04-11-29-d.jsonl").symlink_to("nowhere")
+    assert [each.path for each in find_codex_sessions()] == [only]
+    assert latest_codex_session() == only
+
+
 def test_a_quoted_compacted_line_is_not_counted(codex: Path) -> None:
     quoted = json.dumps({"type": "compacted"}, separators=(",", ":"))
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": quoted}]}

@@ -141,7 +141,7 @@ def test_a_retry_without_the_oldest_messages_is_named_as_one() -> None:
     verdict = verify([mine], log)
     assert [each.grade for each in verdict.requests] == [Grade.STRUCTURE, Grade.DIFFERS]
     (residue,) = verdict.requests[1].residue
-    assert "a trimmed retry, which is not recorded: the oldest 1 items" in residue.what
+    assert "a trimmed retry, which is not recorded: without the 1 oldest item" in residue.what
 
 
 def test_what_lacks_the_newest_message_is_no_trimmed_retry() -> None:

@@ -29,6 +29,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ....amounts import count
 from ....context import Context, Inserted, Replaced, Segment
 from ....items import (
     CompactionSummary,
@@ -144,7 +145,11 @@ class CodexRemote:
     def _edit(self, situation: Situation, due: Due, summary: Summary, blanked: int) -> Edit:
         item = CompactionSummary(encrypted=summary.encrypted)
         segments, contents = self.compacted(situation.context, situation.fresh, item)
-        note = f" {blanked} outputs at the end were blanked to fit the request." if blanked else ""
+        note = (
+            f" To fit the request, {count(blanked, 'output')} at the end went blank."
+            if blanked
+            else ""
+        )
         return Edit(
             stage=STAGE,
             reason=due.reason + note,

@@ -25,18 +25,18 @@ def snip(context: Context, *, most: int, head: int, tail: int) -> Snip | str:
     items = context.items
     messages = chat_messages(items)
     if len(messages) <= most:
-        return f"{len(messages)} messages are not above {most}"
+        return f"{len(messages):,} messages are not above {most:,}"
     end = head
     while end < len(messages) and messages[end].is_result:  # rule a
         end += 1
     start = tail_start(messages, tail)
     if end >= start:  # rule c
-        return f"{len(messages)} messages, but head and tail meet"
+        return f"{len(messages):,} messages, but head and tail meet"
     first_system = next((at for at, i in enumerate(items) if kind_of(i) is Kind.SYSTEM), -1)
     middle = [m for m in messages[end:start] if m.start != first_system]  # rule d
     markers = [_snipped(items[m.start]) for m in middle]
     if all(markers):
-        return f"{len(messages)} messages, but nothing between head and tail is left to snip"
+        return f"{len(messages):,} messages, but nothing between head and tail is left to snip"
     gone = tuple(at for message in middle for at in message.places)
     staying = sorted({*range(len(items))} - {*gone})
     if not unpaired([items[at] for at in staying]) <= unpaired(items):  # rule e

@@ -118,8 +118,8 @@ class ToolResult(Single):
             if self.target.met(index, len(generated)):
                 break
         words = (
-            f"{reason}. {len(generated)} of the {len(found)} tool call groups before the newest "
-            f"{self.floor} groups are collapsed; then {self.target.words(index)}."
+            f"{reason}. {len(generated):,} of the {len(found):,} tool call groups before the "
+            f"newest {self.floor} groups are collapsed; then {self.target.words(index)}."
         )
         return Changed(self.stage, words, tuple(generated))
 
@@ -155,8 +155,8 @@ class Summarization(Single):
         gone = self._exclude(index, outside)
         about = tuple(message for each in gone for message in each.messages)
         words = (
-            f"{reason}. {len(gone)} of the {len(outside)} groups before the newest {self.floor} "
-            "groups are summarised"
+            f"{reason}. {len(gone):,} of the {len(outside):,} groups before the newest "
+            f"{self.floor} groups are summarised"
         )
         yield Start(self.stage, f"{words}.")
         asked = ChatMessage("system", (Text(self.instructions),))
@@ -245,8 +245,8 @@ class Truncation(Single):
             yield self._idle(reason, f"there is no group before the newest {self.floor}")
             return None
         words = (
-            f"{reason}. {gone} of the {len(outside)} groups before the newest {self.floor} groups "
-            f"left; then {self.target.words(index)}."
+            f"{reason}. {gone:,} of the {len(outside):,} groups before the newest "
+            f"{self.floor} groups left; then {self.target.words(index)}."
         )
         return Changed(self.stage, words)
 
@@ -266,10 +266,10 @@ class ChatReducer(Single):
         included = index.included
         left = self.reducer(included)
         if len(left) >= len(included):
-            yield self._idle(reason, f"{self.words} left all {len(included)} messages")
+            yield self._idle(reason, f"{self.words} left all {len(included):,} messages")
             return None
         index.rebuild(left)
-        words = f"{reason}. {self.words} left {len(left)} of {len(included)} messages."
+        words = f"{reason}. {self.words} left {len(left):,} of {len(included):,} messages."
         return Changed(self.stage, words)
 
 
@@ -328,10 +328,11 @@ class ContextWindow(Pipeline):
 
 def _check_window(window: int, max_output: int, tool: float, truncation: float) -> None:
     if window <= 0:
-        raise ValueError(f"max_context_window_tokens must be above 0, not {window}")
+        raise ValueError(f"max_context_window_tokens must be above 0, not {window:,}")
     if not 0 <= max_output < window:
         raise ValueError(
-            f"max_output_tokens must be at least 0 and below the window {window}, not {max_output}"
+            f"max_output_tokens must be at least 0 and below the window {window:,}, "
+            f"not {max_output:,}"
         )
     if not (0 < tool <= 1 and 0 < truncation <= 1):
         raise ValueError("tool_eviction_threshold and truncation_threshold must be in (0, 1]")

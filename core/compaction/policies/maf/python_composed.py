@@ -120,10 +120,11 @@ class ContextWindow(Strategy):
         keep_last_tool_call_groups: int = 4,
         preserve_first_user_group: bool = False,
     ) -> None:
-        require(window > 0, f"max_context_window_tokens must be above 0, not {window}")
+        require(window > 0, f"max_context_window_tokens must be above 0, not {window:,}")
         require(
             0 <= max_output < window,
-            f"max_output_tokens must be at least 0 and below the window {window}, not {max_output}",
+            f"max_output_tokens must be at least 0 and below the window {window:,}, "
+            f"not {max_output:,}",
         )
         require(
             0 < tool_share <= 1 and 0 < truncation_share <= 1,

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ....amounts import count as counted
 from ...policy import Refused
 from .messages import written
 from .python_messages import GroupKind, Marked, MarkedGroup, MessageList
@@ -239,7 +240,7 @@ def exclude(messages: MessageList, group: MarkedGroup, reason: str) -> bool:
 
 def groups_words(count: int) -> str:
     """A number of groups in words."""
-    return f"{count:,} group{'' if count == 1 else 's'}"
+    return counted(count, "group")
 
 
 def require(holds: bool, words: str) -> None:

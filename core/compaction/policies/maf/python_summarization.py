@@ -66,7 +66,7 @@ class Summarization(Single):
         ]
         count = sum(len(members) for _, members in included)
         most = self.target_count + self.threshold
-        arithmetic = f"{most:,} = target_count {self.target_count} + threshold {self.threshold}"
+        arithmetic = f"{most:,} = target_count {self.target_count:,} + threshold {self.threshold:,}"
         if count <= most:
             yield Untouched(self.stage, f"{count:,} messages do not exceed {arithmetic}")
             return None
@@ -83,7 +83,7 @@ class Summarization(Single):
             yield from self._failed()
             return None
         texts = tuple(each.message for each in about)
-        words = f"{reason}. {len(chosen)} of the {len(candidates)} older groups are summarised"
+        words = f"{reason}. {len(chosen):,} of the {len(candidates):,} older groups are summarised"
         yield Start(self.stage, f"{words}.")
         answer = yield Request(
             (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,11 @@ def a_loop(folder: Path) -> Path:
     return folder / "loop.jsonl"
 
 
+def a_pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe.jsonl")
+    return folder / "pipe.jsonl"
+
+
 def a_directory(folder: Path) -> Path:
     (folder / "folder").mkdir()
     return folder / "folder"
@@ -88,6 +94,7 @@ NO_SESSIONS: list[tuple[Callable[[Path], Path], str]] = [
     (missing, "No such file"),
     (below_a_file, "Unreadable file"),
     (a_loop, "Unreadable file"),
+    (a_pipe, "Unreadable file"),
     (a_directory, "Not a file"),
     (empty, "Empty file"),
     (blanks, "Empty file"),

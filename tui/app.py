@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -21,15 +22,16 @@ from textual.worker import Worker, WorkerState
 from thresher.core.errors import ThresherError
 from thresher.core.text import cap_lines, clean_line
 
-from .collector import Collector
+from .collector import LOOK_AFTER, Collector
 from .commands import Commands
 from .keymap import checked, effective
-from .keys import Where, bindings
+from .keys import Key, Where, bindings
 from .model import ConsoleModel
 from .opening import Opened, open_file
 from .remembered import Remembered
 from .screens.opening import OpeningScreen
 from .theme import DARK_NAME, LIGHT_NAME, ThemedApp, key_words
+from .toasts import ToldOnce
 from .warm import warm
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ Start = Callable[[], Awaitable[Opened]]
 """Makes the session that is shown first, in the app's event loop."""
 
 
-class ThresherApp(ThemedApp):
+class ThresherApp(ToldOnce, ThemedApp):
     """The console. `start` makes the first session; without it the list of sessions is shown.
 
     `lister` finds the sessions of this machine, `opener` opens one of them. `keymap` maps ids of
@@ -83,6 +85,9 @@ class ThresherApp(ThemedApp):
         self.fatal: Exception | None = None
         """The error that ended the app, for whoever started it to tell of."""
         self._collector = collector
+        self._look: asyncio.TimerHandle | None = None
+        self._screens = 0
+        """How many there were on one another when that was seen to last."""
         self._start = start
         self._lister: Lister = lister or (lambda: iter(()))
         self._opener = opener
@@ -114,6 +119,8 @@ class ThresherApp(ThemedApp):
         """Begin with the session that was asked for, or with the list, once something is painted:
         what is loaded for them must not stand before the first picture."""
         self._remembering = True
+        if self._collector is not None:
+            self.screen_change_signal.subscribe(self, self._look_later, immediate=True)
         if self._start is None:
             self.call_after_refresh(self.action_sessions)
         else:
@@ -187,6 +194,16 @@ class ThresherApp(ThemedApp):
         work: Callable[[], Awaitable[None]] = resting
         self.run_worker(work, name="warm", group="warm", exclusive=True, exit_on_error=False)
 
+    def _look_later(self, screen: Screen[Any]) -> None:
+        """What a screen leaves behind is looked for once it has been painted."""
+        if self._look is not None:
+            self._look.cancel()
+        if self._collector is not None:
+            closed = len(self.screen_stack) < self._screens
+            self._screens = len(self.screen_stack)
+            look = partial(self._collector.look, closed=closed)
+            self._look = asyncio.get_running_loop().call_later(LOOK_AFTER, look)
+
     def delay_update(self, delay: float = 0.05) -> None:
         """Nothing waits: Textual holds the picture back for a while when the mode changes, and then
         paints all of it twice. Ours is complete when it is first laid out."""
@@ -245,10 +262,17 @@ class ThresherApp(ThemedApp):
 
     def action_help(self) -> None:
         """Show the keys of this screen, and the signs."""
-        from .screens.help import HelpScreen, places_of, useless
+        from .screens.help import HelpScreen, node_of, places_of, useless
 
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(places_of(self.screen), useless(self.screen)))
+        screen = self.screen
+
+        async def pressed(key: Key | None) -> None:
+            node = node_of(screen, key) if key is not None else None
+            if key is not None and node is not None:
+                await self.run_action(key.action, node)
+
+        if not isinstance(screen, HelpScreen):
+            self.push_screen(HelpScreen(places_of(screen), useless(screen)), pressed)
 
     def action_tour(self) -> None:
         """Take the tour over the session in view; from then on it waits to be asked for."""
@@ -298,7 +322,8 @@ class ThresherApp(ThemedApp):
             return
         from .screens.error import ErrorScreen
 
-        path = str(self.shown.path) if self.shown and self.shown.live else ""
+        shown = self.shown
+        path = str(shown.path) if shown and shown.live and shown.path else ""
         self.push_screen(ErrorScreen(error, path))
 
     def _handle_exception(self, error: Exception) -> None:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from thresher.core.insight.diff import Diff, DiffRow, Filter, Fold, RowKind, Total
+from thresher.core.insight.alignment import DiffRow, RowKind
+from thresher.core.insight.diff import Diff, Filter, Fold, Total
 
 from .spans import Line
 
@@ -51,15 +52,17 @@ class Comparison:
         elif self.expanded:
             shown = range(len(diff.rows))
         else:
-            shown = [
-                at
-                for each in diff.folded()
-                for at in (
-                    range(each.start, each.stop)
-                    if isinstance(each, Fold) and each.start in self._folds
-                    else (each,)
-                )
-            ]
+            shown = diff.folded()
+            if self._folds:
+                shown = [
+                    at
+                    for each in shown
+                    for at in (
+                        range(each.start, each.stop)
+                        if isinstance(each, Fold) and each.start in self._folds
+                        else (each,)
+                    )
+                ]
         if self._opened:
             told: list[Shown] = []
             for each in shown:
@@ -144,7 +147,7 @@ class Comparison:
 
     def _kind(self, at: int) -> RowKind | None:
         row = self.row(at)
-        return self.diff.rows[row].kind if row is not None else None
+        return self.diff.rows.kind(row) if row is not None else None
 
     def _changed(self, at: int) -> bool:
         return self._kind(at) not in (None, RowKind.KEPT)

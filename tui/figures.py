@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thresher.core.amounts import count as count
 from thresher.core.tokens import Basis, Scope, Tokens
 
 UNKNOWN = "?"
@@ -100,8 +101,3 @@ def seconds(value: float) -> str:
 def dollars(value: float) -> str:
     """A price; small ones keep two figures."""
     return f"${value:.2f}" if value >= 0.1 else f"${value:.4f}"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 round`, `2 rounds`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -24,7 +24,7 @@ class Offering(Protocol):
 def offers(id: str, model: ConsoleModel) -> bool | None:
     """What a key of the console can do in a session, in the sense of `Offering`."""
     match id:
-        case "console.compact" | "console.prompt":
+        case "console.compact" | "console.prompt" | "prompt.send":
             return model.actor is not None
         case "console.escape":
             return model.actor is not None or None

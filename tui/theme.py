@@ -36,7 +36,7 @@ STYLES = Path(__file__).resolve().parent / "styles"
 
 DARK_VARIABLES: dict[str, str] = {
     "muted": "#8792a1",
-    "faint": "#4d5765",
+    "faint": "#66717f",
     "rule": "#2a323d",
     "raised": "#171c23",
     "cursor-row": "#222b37",
@@ -58,7 +58,7 @@ DARK_VARIABLES: dict[str, str] = {
 
 LIGHT_VARIABLES: dict[str, str] = {
     "muted": "#5d6875",
-    "faint": "#a4adb8",
+    "faint": "#7b8592",
     "rule": "#d5dbe2",
     "raised": "#eff2f5",
     "cursor-row": "#dde6f0",
@@ -251,16 +251,32 @@ def require_theme(name: str, source: str) -> str:
 
 class Rules(Stylesheet):
     """The rules of the program. A text is parsed once for a theme: Textual parses all of them again
-    with every stylesheet that a screen brings, and for every session that is opened."""
+    with every stylesheet that a screen brings, and for every session that is opened.
+
+    `version` is another number whenever a widget that is styled already may get other styles: after
+    other colours and other stylesheets, not after the defaults of a widget that is there for the
+    first time."""
+
+    version = 0
+    _sheets: Sequence[object] = ()
 
     def set_variables(self, variables: dict[str, str]) -> None:
         """Other colours; the same ones change nothing."""
         if variables != self._variables:
             super().set_variables(variables)
+            self.version += 1
 
     def reparse(self) -> None:
         """Parse what is not parsed yet with the colours in force."""
         self.parse()
+
+    def parse(self) -> None:
+        """Parse what is not parsed yet."""
+        super().parse()
+        sheets = [each for each in self.source.values() if not each.is_defaults]
+        if sheets != self._sheets:
+            self._sheets = sheets
+            self.version += 1
 
 
 class ThemedApp(App[None]):

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
@@ -72,7 +71,8 @@ async def settled(pilot: Pilot[None]) -> None:
 
 def text_of(widget: Widget) -> str:
     """What stands on a widget that draws lines."""
-    lines = widget.render_lines(Region(0, 0, widget.size.width, widget.size.height))
+    # With its padding: a line that ends at the right edge of the content is not to be cut.
+    lines = widget.render_lines(widget.outer_size.region)
     return "\n".join(strip.text.rstrip() for strip in lines)
 
 

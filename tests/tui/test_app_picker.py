@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from thresher.core.errors import ThresherError
 from thresher.core.history import History
@@ -223,6 +224,9 @@ async def test_a_file_that_cannot_be_opened_is_told_and_the_list_stays() -> None
         (note,) = app._notifications
         assert "\x1b" not in note.message
         assert note.markup is False
+        # What was typed is there again, to be mended.
+        await pilot.press("ctrl+o")
+        assert app.screen.query_one(Input).value == "nowhere.jsonl"
 
 
 async def test_what_is_known_stays_while_the_search_goes_on() -> None:

@@ -139,11 +139,12 @@ def test_ctrl_c_ends_with_130(
     assert run(capsys, "sessions") == Ran(130, "", "")
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("words", [("models",), ("--help",), ("open", "--help")])
+def test_a_reader_that_goes_away_is_no_error(words: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        program("models"), env=environment(), stdout=writer, stderr=subprocess.PIPE, text=True
+        program(*words), env=environment(), stdout=writer, stderr=subprocess.PIPE, text=True
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, "")

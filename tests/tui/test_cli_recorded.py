@@ -198,6 +198,16 @@ def test_chinese_columns_stay_aligned(
     assert [cell_len(row) for row in rows] == pytest.approx([60, 60], abs=1)
 
 
+def test_verify_with_the_log_of_another_session_asks_whether_it_is_one_of_this(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    packed = Path(__file__).parents[1] / "fixtures" / "pi" / "overflow.requests.jsonl.gz"
+    ran = run(capsys, "verify", codex_session(tmp_path), "--requests", packed)
+    assert ran.code == 1
+    assert " 0 exact, 0 in structure, " in ran.out
+    assert ran.out.endswith("not in the log. Is the log one of this session?\n")
+
+
 # -- which session is meant --------------------------------------------------------------------
 
 
@@ -226,6 +236,51 @@ def codex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_codex_sessions_are_found_too(codex_home: Path, capsys: Capture) -> None:
     for name in ("latest:codex", "latest", "01a22aa6"):
         assert len(run(capsys, "compactions", name, "--json").records) == 2, name
+
+
+def test_a_narrow_list_of_sessions_has_their_titles(
+    codex_home: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    head, row, *_ = run(capsys, "sessions").out.splitlines()
+    assert head.split() == ["id", "agent", "title"]
+    assert row.startswith("01a22aa6-a0dc-7")
+    assert "Read" in row
+    assert max(map(len, (head, row))) <= 40
+
+
+def test_the_latest_of_another_agent_is_refused_as_such_by_resume(
+    codex_home: Path, capsys: Capture
+) -> None:
+    ran = run(capsys, "resume", "latest:codex")
+    assert ran.code == 2
+    assert ran.sentence.startswith("Not a session: ")
+    assert "rollout-2026-11-30T04-11-33" in ran.sentence
+
+
+def test_a_beginning_that_sessions_of_two_agents_share_is_told_with_both(
+    codex_home: Path, record: Callable[..., Session], capsys: Capture
+) -> None:
+    record("01a22aa6-own", *ITEMS)
+    ran = run(capsys, "compactions", "01a22")
+    told = " ".join(ran.sentence.split())
+    assert ran.code == 2
+    assert told.startswith("Which session: '01a22' is the beginning of 2 sessions")
+    assert "01a22aa6-own (thresher)" in told
+    assert "01a22aa6-a14c-7473-aaad-216c4322fd2a (codex)" in told
+    assert run(capsys, "context", "01a22aa6-own", "--json").records
+
+
+def test_a_session_is_found_by_its_id_whatever_its_file_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder = tmp_path / "pi" / "sessions" / "--w--"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi"))
+    packed = Path(__file__).parents[1] / "fixtures" / "pi" / "auto_manual.jsonl.gz"
+    (folder / "kept.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
+    (listed,) = run(capsys, "sessions", "--json").records
+    assert run(capsys, "compactions", str(listed["id"])[:8], "--json").records
 
 
 def test_sessions_lists_every_agents_newest_first(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.color import Color
+from textual.theme import Theme
 
 from thresher.core.config import load
 from thresher.core.errors import ThresherError
@@ -16,11 +17,21 @@ from thresher.tui.keys import KEYS, Where
 from thresher.tui.opening import Opened
 from thresher.tui.remembered import FILE, Remembered, Tastes
 from thresher.tui.screens.console import SPLIT, ConsoleScreen
-from thresher.tui.screens.help import HelpScreen, help_lines, places_of
+from thresher.tui.screens.help import HelpScreen, help_rows, places_of
 from thresher.tui.screens.picker import PickerScreen
 from thresher.tui.screens.tour import STEPS, TourScreen
 from thresher.tui.spans import text_of
-from thresher.tui.theme import CONTRAST, CONTRAST_NAME, DARK_NAME, LIGHT_NAME, MONO, MONO_NAME, OURS
+from thresher.tui.theme import (
+    CONTRAST,
+    CONTRAST_NAME,
+    DARK,
+    DARK_NAME,
+    LIGHT,
+    LIGHT_NAME,
+    MONO,
+    MONO_NAME,
+    OURS,
+)
 from thresher.tui.widgets.divider import Divider
 from thresher.tui.widgets.footer import KeyFooter
 from thresher.tui.widgets.meter import ContextMeter
@@ -193,7 +204,7 @@ async def test_help_is_about_the_screen_below_and_can_show_everything() -> None:
         assert "Look for sessions again" not in on_screen(app)
         await pilot.press("a")
         assert "all keys" in on_screen(app)
-        body = "\n".join(text_of(line) for line in help_lines(60))
+        body = "\n".join(text_of(row.line) for row in help_rows(60))
         assert "Look for sessions again" in body
         await pilot.press("escape", "o")
         while not isinstance(app.screen, PickerScreen):
@@ -203,9 +214,27 @@ async def test_help_is_about_the_screen_below_and_can_show_everything() -> None:
 
 def test_every_row_of_the_table_is_in_the_help_of_its_place() -> None:
     for key in KEYS:
-        lines = help_lines(60, [key.where])
-        told = " ".join(" ".join(text_of(line) for line in lines).split())
+        rows = help_rows(60, [key.where])
+        told = " ".join(" ".join(text_of(row.line) for row in rows).split())
         assert key.tip[:20] in told
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+async def test_a_message_that_is_shown_is_not_shown_twice() -> None:
+    app = app_over()
+    async with app.run_test() as pilot:
+        await console(pilot)
+        for _ in range(3):
+            app.notify("There is no change after this one.", markup=False)
+            app.notify("Another one.", timeout=0.001)
+            await pilot.pause(0.01)
+        told = [each.message for each in app._notifications]
+        assert told.count("There is no change after this one.") == 1
+        app.notify("Another one.")
+        await pilot.pause()
+        assert [each.message for each in app._notifications].count("Another one.") == 1
 
 
 # -- themes ------------------------------------------------------------------------------------
@@ -231,6 +260,13 @@ def test_high_contrast_means_seven_to_one(name: str, behind: str) -> None:
     # The faint is never the only thing that says something.
     least = 5.5 if name == "faint" else 7
     assert contrast(CONTRAST.variables[name], grounds[behind]) >= least
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("theme", [DARK, LIGHT, MONO], ids=lambda theme: theme.name)
+def test_every_text_can_be_read_on_its_ground(theme: Theme, name: str) -> None:
+    least = 3.5 if name == "faint" else 4.5
+    assert contrast(theme.variables[name], theme.background or "") >= least
 
 
 def test_the_theme_without_colour_has_none() -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from thresher.core.insight.diff import Diff, DiffRow, Filter, RowKind, compaction_diff
+from thresher.core.insight.alignment import DiffRow, RowKind
+from thresher.core.insight.diff import Diff, Filter, compaction_diff
 from thresher.core.insight.inline import Piece, Side, change, inline
 from thresher.core.text import clean
 from thresher.tui.compared import Inside

@@ -4,9 +4,15 @@ import asyncio
 from pathlib import Path
 
 from thresher.core import events as e
-from thresher.core.items import user
+from thresher.core.compaction.policy import Moment, Trigger
+from thresher.core.context import Inserted
+from thresher.core.insight.find import parse
+from thresher.core.items import CompactionSummary, user
 from thresher.core.views import RowKind
+from thresher.tui.keys import Where
 from thresher.tui.screens.console import ConsoleScreen
+from thresher.tui.screens.help import FILTERS, help_rows
+from thresher.tui.spans import text_of as text_of_line
 from thresher.tui.widgets.find_bar import FindInput, FindNote
 
 from . import build
@@ -30,6 +36,44 @@ async def test_for_a_sentence_of_a_codex_session_one_sees_when_and_why_it_left(
         assert "Life the model sees only summary #59.2" in told
         assert "absorbed by compaction 1 #25 (codex-local local) into summary #25.2" in told
         assert "why: context_limit: 6,150 tokens" in told
+
+
+async def test_the_line_over_the_search_says_what_became_of_the_match(tmp_path: Path) -> None:
+    async with console(codex("pre_turn_twice", tmp_path)) as (screen, pilot):
+        await pilot.press("slash")
+        # Deep in a long output: its life stands far above it in the detail.
+        await typed(pilot, "request=00150")
+        told = text_of(screen.query_one("#find-snippet", FindNote))
+        assert "- absorbed by compaction 2 into summary #59.2" in told
+        assert "request=00150" in told
+        assert "request=00150" in text_of(screen.detail)
+
+
+async def test_where_nothing_is_found_one_is_told_what_cannot_be(tmp_path: Path) -> None:
+    async with console(codex("pre_turn_twice", tmp_path)) as (screen, pilot):
+        await pilot.press("slash")
+        await typed(pilot, "never said")
+        assert count_of(screen) == "nothing found"
+        told = text_of(screen.query_one("#find-snippet", FindNote))
+        assert "1 output was cut before the model saw it" in told
+
+
+async def test_a_match_stays_in_view_when_more_is_found_out_of_its_row(tmp_path: Path) -> None:
+    async with console(codex("pre_turn_twice", tmp_path), size=(120, 30)) as (screen, pilot):
+        await pilot.press("slash")
+        # At once, as pasted: with every letter the match is brought into view anyway.
+        screen.query_one(FindInput).value = 'in:summary "step 2"'
+        await settled(pilot)
+        # The reasons are worked out in a thread, and stand above the summary.
+        for _ in range(2_000):
+            if "Why now" in lines_of(screen.detail):
+                break
+            await pilot.pause()
+        assert "Why now" in lines_of(screen.detail)
+        assert "step 2" in text_of(screen.detail)
+        await pilot.press("enter", "tab", "home")
+        screen.detail.again()
+        assert screen.detail.scroll_offset.y == 0
 
 
 async def test_matches_are_counted_as_one_types_and_gone_through_by_n(tmp_path: Path) -> None:
@@ -136,3 +180,58 @@ async def test_keys_are_taken_while_a_long_session_is_searched() -> None:
         await settled(pilot)
         assert line.value == "many9"
         assert count_of(screen) == "nothing found"
+
+
+def restoring() -> build.Script:
+    """A compaction that writes a summary and puts a long file behind it."""
+    script = build.near_threshold()
+    name = script.compaction_starts("the context is full")
+    before = script.state.context
+    file = "\n".join(f"line {n} of the restored file" for n in range(300))
+    file += "\nthe penguin waits at the far end"
+    segments = (
+        *before.keep([0]),
+        Inserted(CompactionSummary("a penguin was seen"), before.span(before.ids[1:])),
+        Inserted(user(file)),
+    )
+    change = before.apply(segments, script.n, 1)
+    script.emit(
+        e.HistoryCompacted(
+            ordinal=1, pass_id=name, policy="teaching", stage="compaction",
+            moment=Moment.AFTER_ROUND, trigger=Trigger.AUTO, reason="the context is full",
+            segments=segments, items_before=len(before), items_after=len(change.after),
+            kept=len(change.kept), removed=len(change.removed), replaced=0,
+            inserted=len(change.inserted), removed_ids=before.span(change.removed),
+            summary="a penguin was seen", digest=change.after.digest(),
+        )
+    )  # fmt: skip
+    return script
+
+
+async def test_a_match_inside_what_a_compaction_inserted_is_brought_into_view() -> None:
+    async with console(restoring()) as (screen, pilot):
+        await pilot.press("slash")
+        await typed(pilot, "penguin")
+        assert count_of(screen) in ("1 of 2", "2 of 2")
+        seen = []
+        for _ in range(2):
+            row = screen.timeline.row
+            assert row is not None
+            assert row.kind is RowKind.COMPACTION
+            seen.append(text_of(screen.detail))
+            await pilot.press("down")
+            await settled(pilot)
+        assert any("a penguin was seen" in told for told in seen)
+        assert any("the penguin waits at the far end" in told for told in seen)
+
+
+def test_the_help_of_the_find_line_names_filters_that_there_are() -> None:
+    told = [text_of_line(row.line) for row in help_rows(60, [Where.FIND])]
+    for sample, _, _ in FILTERS:
+        query = parse(sample)
+        assert not query.empty
+        assert not query.faults
+        assert any(line.startswith(sample) for line in told)
+    elsewhere = [text_of_line(row.line) for row in help_rows(60, [Where.CONSOLE])]
+    assert "Finding" in told
+    assert "Finding" not in elsewhere

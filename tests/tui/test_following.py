@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from thresher.core import events as e
 from thresher.core.items import Message
 from thresher.tui.bridge import Bridge
 from thresher.tui.opening import LAG, Opened, open_file
+from thresher.tui.spans import text_of
+from thresher.tui.widgets.header import header_line
 
 from ..core.sources.growing import SOURCES, codex
 
@@ -33,6 +36,12 @@ class Following:
             with suppress(asyncio.CancelledError):
                 await task
         await self.opened.close()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not holds():
+                self.bridge.drain()
+                await asyncio.sleep(0.01)
 
     async def until_said(self, text: str) -> None:
         async with asyncio.timeout(20):
@@ -57,6 +66,25 @@ async def test_every_kind_of_session_goes_on_in_the_console(name: str, tmp_path:
         assert following.said()[-2:] == ["grüße 🙂 日本語", "and more"]
     if hasattr(growing, "close"):
         growing.close()
+
+
+@pytest.mark.parametrize("name", ["chat", "claude", "codex", "pi"])
+async def test_a_session_whose_file_is_gone_is_told_as_not_followed_until_it_is_back(
+    name: str, tmp_path: Path
+) -> None:
+    growing: Any = SOURCES[name](tmp_path)
+    growing.say("before")
+    async with Following(await open_file(growing.path, count=False)) as following:
+        state = following.opened.model.history.state
+        away = growing.path.with_name("away")
+        growing.path.rename(away)
+        await following.until(lambda: state.out_of_touch)
+        assert "! not followed" in text_of(header_line(state, 120))
+        away.rename(growing.path)
+        await following.until(lambda: not state.out_of_touch)
+        growing.say("after")
+        await following.until_said("after")
+        assert "! not followed" not in text_of(header_line(state, 120))
 
 
 async def test_while_the_screen_lags_the_reader_waits_and_nothing_is_lost(tmp_path: Path) -> None:

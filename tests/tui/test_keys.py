@@ -28,6 +28,7 @@ from thresher.tui.widgets.approval import ApprovalBar
 from thresher.tui.widgets.detail import Detail
 from thresher.tui.widgets.find_bar import FindInput
 from thresher.tui.widgets.page import Page
+from thresher.tui.widgets.prompt import Prompt
 from thresher.tui.widgets.reader import Reader
 from thresher.tui.widgets.row_list import RowList
 from thresher.tui.widgets.session_list import SessionList, SessionRow
@@ -41,6 +42,7 @@ PLACES: dict[Where, tuple[type, ...]] = {
     Where.ROWS: (Timeline, Detail, Reader, SessionList, RowList, Page),
     Where.LIST: (Timeline, Detail, RowList, Page),
     Where.FIND: (FindInput,),
+    Where.PROMPT: (Prompt,),
     Where.DIFF: (DiffScreen,),
     Where.CONTEXT: (ContextScreen,),
     Where.MARKS: (MarkList,),

@@ -11,10 +11,12 @@ from thresher.core.state import SessionState
 from thresher.core.text import clean
 from thresher.core.tokens import Basis, Scope
 from thresher.core.views import Fate, RowKind
-from thresher.tui.spans import Line, span, text_of, width
+from thresher.tui.spans import Line, Tone, span, text_of, width
+from thresher.tui.theme import DARK_NAME, LIGHT_NAME, ThemedApp
 from thresher.tui.widgets import approval, banner, header, meter, tiles, title
 from thresher.tui.widgets.card_lines import folded_lines, open_lines
 from thresher.tui.widgets.detail_lines import detail_lines
+from thresher.tui.widgets.lines import Toned
 from thresher.tui.widgets.timeline_rows import (
     fate_mark,
     row_lines,
@@ -250,3 +252,36 @@ def test_a_title_says_less_rather_than_half_a_word() -> None:
         (line,) = shown.draw(cells, 1)
         assert text_of(line).endswith(end)
         assert width(line) <= cells
+
+
+async def test_neighbours_of_one_tone_are_one_segment_of_the_line() -> None:
+    app = ThemedApp()
+    async with app.run_test(size=(40, 4)):
+        widget = Toned()
+        await app.mount(widget)
+        told = [span("a"), span("b"), span("c", Tone.MUTED), span("d", Tone.MUTED), span("e")]
+        drawn = widget.strip(told, 8)
+        assert [segment.text for segment in drawn] == ["ab", "cd", "e   "]
+        muted = [segment.style for segment in drawn][1]
+        assert muted == widget.rich_style + widget.tone(Tone.MUTED)
+        under = widget.behind("cursor-row")
+        lit = [segment.style for segment in widget.strip(told, 8, under)]
+        assert [style.bgcolor if style else None for style in lit] == [under.bgcolor] * 3
+        assert [segment.style for segment in widget.strip(told, 8)] == [
+            segment.style for segment in drawn
+        ]
+
+
+async def test_a_background_under_a_line_is_that_of_the_theme_in_force() -> None:
+    app = ThemedApp()
+    async with app.run_test(size=(40, 4)) as pilot:
+        widget = Toned()
+        await app.mount(widget)
+        found = []
+        for theme in (DARK_NAME, LIGHT_NAME):
+            app.theme = theme
+            await pilot.pause()
+            (segment,) = widget.strip([], 3, widget.behind("cursor-row"))
+            assert segment.style is not None
+            found.append(segment.style.bgcolor)
+        assert [colour.name if colour else "" for colour in found] == ["#222b37", "#dde6f0"]

@@ -3,9 +3,16 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+from rich.segment import Segment
+from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widget import Widget
 
 from thresher.tui.app import ThresherApp
 from thresher.tui.collector import Collector
@@ -14,9 +21,11 @@ from thresher.tui.remembered import Remembered
 from thresher.tui.screens.console import ConsoleScreen
 from thresher.tui.screens.diff import DiffScreen
 from thresher.tui.screens.help import HelpBody, HelpScreen
-from thresher.tui.theme import DARK_NAME, LIGHT_NAME, STYLES, ThemedApp
+from thresher.tui.screens.text import TextScreen
+from thresher.tui.theme import DARK_NAME, LIGHT_NAME, STYLES, Rules, ThemedApp
 from thresher.tui.warm import SCREENS
 from thresher.tui.widgets.footer import KeyFooter
+from thresher.tui.widgets.lines import Lines
 
 from . import build
 from .looking import console, shown, text_of
@@ -49,6 +58,112 @@ async def test_a_theme_recolours_what_was_parsed_before() -> None:
             await pilot.pause()
             grounds.append(screen.styles.background.hex)
         assert grounds == ["#0F1318", "#FBFCFD", "#0F1318"]
+
+
+async def test_a_new_screen_has_the_styles_that_a_second_look_at_the_rules_would_give() -> None:
+    async with console(build.long_session()) as (screen, pilot):
+        await warmed(pilot)
+        for keys in (["end", "d"], ["x"], ["question_mark"], ["m"], ["O"], ["apostrophe"]):
+            await pilot.press(*keys)
+            for _ in range(500):
+                if pilot.app.screen is not screen:
+                    break
+                await pilot.pause()
+            opened = pilot.app.screen
+            assert opened is not screen
+            await pilot.pause()
+            while isinstance(opened, DiffScreen) and opened.compared.totals is None:
+                await pilot.pause()
+            await pilot.pause()
+            found, picture = _styles(opened), _picture(opened)
+            assert len(found) > 3
+            opened.update_node_styles(animate=False)
+            opened.refresh()
+            await pilot.pause()
+            assert _styles(opened) == found
+            assert _picture(opened) == picture
+            await pilot.press("escape")
+            await shown(pilot, ConsoleScreen)
+
+
+async def test_a_new_screen_is_styled_once_and_again_where_its_rules_came_with_it() -> None:
+    asked: list[object] = []
+
+    class Told(Rules):
+        def update_nodes(self, nodes: Iterable[DOMNode], animate: bool = False) -> None:
+            nodes = list(nodes)
+            asked.extend(nodes)
+            super().update_nodes(nodes, animate=animate)
+
+    app = ThemedApp()
+    app.stylesheet = Told(variables=app.get_css_variables())
+    async with app.run_test(size=(80, 24)) as pilot:
+        again = []
+        for _ in range(2):
+            asked.clear()
+            opened = TextScreen("title", "text")
+            await app.push_screen(opened)
+            await pilot.pause()
+            assert opened.styles.background.hex == "#0F1318"
+            assert opened.query_one(Lines).styles.margin.top == 1
+            again.append(opened in asked)
+            app.pop_screen()
+            await pilot.pause()
+        # The first one brought its stylesheet.
+        assert again == [True, False]
+
+
+async def test_a_screen_that_comes_on_top_again_has_the_theme_that_was_chosen_meanwhile() -> None:
+    app = ThemedApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        below, above = TextScreen("below", "text"), TextScreen("above", "text")
+        await app.push_screen(below)
+        await app.push_screen(above)
+        app.theme = LIGHT_NAME
+        await pilot.pause()
+        assert above.styles.background.hex == "#FBFCFD"
+        app.pop_screen()
+        await pilot.pause()
+        assert below.styles.background.hex == "#FBFCFD"
+
+
+@pytest.mark.parametrize("theme", [DARK_NAME, LIGHT_NAME, "ansi-dark"])
+async def test_the_ground_of_a_full_screen_is_what_each_of_its_lines_would_be(theme: str) -> None:
+    app = ThemedApp()
+    app.theme = theme
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = TextScreen("title", "text")
+        await app.push_screen(screen)
+        await pilot.pause()
+        for crop in (Region(0, 0, 80, 24), Region(5, 3, 20, 7)):
+            ground = screen.render_lines(crop)
+            assert ground == Widget.render_lines(screen, crop)
+            assert len(ground) == crop.height
+
+
+async def test_only_what_may_restyle_a_widget_is_another_version_of_the_rules() -> None:
+    rules = ThemedApp().stylesheet
+    assert isinstance(rules, Rules)
+    rules.read(STYLES / "text.tcss")
+    rules.parse()
+    known = rules.version
+    rules.add_source("Own { height: 1; }", ("here", "Own.DEFAULT_CSS"), is_default_css=True)
+    rules.parse()
+    assert rules.version == known
+    rules.read(STYLES / "diff.tcss")
+    rules.parse()
+    assert rules.version == known + 1
+    rules.set_variables(rules._variables | {"background": "#102030"})
+    assert rules.version == known + 2
+
+
+def _picture(screen: Screen[object]) -> list[list[Segment]]:
+    return [list(strip.simplify()) for strip in screen._compositor.render_strips()]
+
+
+def _styles(screen: Screen[object]) -> list[tuple[str, dict[str, object]]]:
+    nodes = screen.walk_children(Widget, with_self=True)
+    return [(str(node), dict(node.styles.base.get_rules())) for node in nodes]
 
 
 def test_the_same_colours_parse_nothing_again() -> None:
@@ -163,6 +278,41 @@ async def test_the_collector_rests_until_the_first_contents_stand_there() -> Non
         assert asked == ["hold", "settle", "let go", "settle"]
 
 
+async def test_what_a_screen_leaves_is_looked_for_when_it_has_been_painted() -> None:
+    looks: list[tuple[str, bool]] = []
+
+    class Told(Collector):
+        def hold(self) -> None:
+            pass
+
+        def settle(self) -> None:
+            pass
+
+        def look(self, *, closed: bool) -> None:
+            looks.append((type(app.screen).__name__, closed))
+
+    async def start() -> Opened:
+        return Opened(build.model_of(build.long_session()))
+
+    async def until(*wanted: tuple[str, bool]) -> None:
+        for _ in range(500):
+            if looks == list(wanted):
+                return
+            await pilot.pause(0.01)
+        assert looks == list(wanted)
+
+    app = ThresherApp(start, remembered=Remembered(), collector=Told())
+    async with app.run_test() as pilot:
+        await shown(pilot, ConsoleScreen)
+        await warmed(pilot)
+        await until(console := ("ConsoleScreen", False))
+        await pilot.press("end", "d")
+        await shown(pilot, DiffScreen)
+        await until(console, opened := ("DiffScreen", False))
+        await pilot.press("escape")
+        await until(console, opened, ("ConsoleScreen", True))
+
+
 def test_a_settled_collector_sets_aside_what_is_there_and_finds_what_comes() -> None:
     # In a process of its own: what is set aside there is not looked at again.
     code = """
@@ -176,6 +326,20 @@ assert gc.isenabled() and gc.get_freeze_count() > 0
 class Node: pass
 node = Node(); node.node = node; del node
 assert gc.collect() >= 1
+import weakref
+for closed in (True, False):
+    node = Node(); node.node = node; gone = weakref.ref(node); del node
+    collector.look(closed=closed)
+    assert gone() is None
+screen = Node(); screen.node = screen; gone = weakref.ref(screen)
+collector.look(closed=False)
+del screen
+collector.look(closed=True)
+assert gone() is None
+collector.hold()
+node = Node(); node.node = node; gone = weakref.ref(node); del node
+collector.look(closed=True)
+assert gone() is not None
 collector.let_go()
 assert gc.get_freeze_count() == 0
 """

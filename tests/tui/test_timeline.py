@@ -9,11 +9,13 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from thresher.core import events as e
+from thresher.core.context import EntryId
 from thresher.core.state import Changed, SessionState
-from thresher.core.views import Row, RowKind
+from thresher.core.views import Fate, Row, RowKind
 from thresher.tui.spans import Tone
 from thresher.tui.theme import ThemedApp
 from thresher.tui.widgets.timeline import Timeline
+from thresher.tui.widgets.timeline_rows import held_mark
 
 from . import build
 
@@ -199,6 +201,18 @@ async def test_a_compaction_marks_the_rows_of_what_it_removed() -> None:
         app.timeline.show_state(script.state, Changed.CARDS | Changed.ROWS)
         await pilot.pause()
         assert any(line.startswith(" -") for line in seen(app))
+
+
+def test_a_row_is_marked_whatever_took_its_entries_away() -> None:
+    gone, cleared = EntryId(1), EntryId(2)
+    state = SessionState()
+    state.fates[gone] = Fate(rolled_back=True)
+    state.fates[cleared] = Fate(unannounced=True, became=EntryId(9))
+    assert held_mark(state, gone)[0] == "-"
+    # The output of a call is cleared while the call stays.
+    assert held_mark(state, EntryId(3), cleared)[0] == "~"
+    state.fates[gone] = Fate(back=EntryId(8))
+    assert held_mark(state, gone)[0] == " "
 
 
 async def test_a_rewound_state_shows_its_own_rows() -> None:

@@ -81,6 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return READER_GONE
+    except SystemExit as left:
+        # Rich, which prints the help, ends the program by itself where nobody reads any more.
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        _discard_output()
+        return READER_GONE
     except output.OutputLost as error:
         _discard_output()
         output.complain(error.title, error.msg)

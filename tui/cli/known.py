@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from thresher.core.sources.found import FoundSession
 
 OWN = "thresher"
+_NAMED = 5
+"""Sessions that are named where an id means several."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,28 +123,44 @@ def latest(agent: str = "") -> Path:
 
 
 def by_id(query: str) -> Path:
-    """The session whose id begins like that. Raises ThresherError unless there is exactly one."""
+    """The session whose id begins like that, of whatever agent. Raises ThresherError unless there
+    is exactly one."""
+    named = dict(_by_name(query)) or {
+        # A file need not be called as the session in it; that takes a look into each.
+        (each.agent, each.id): each.path
+        for each in foreign_sessions()
+        if each.id.startswith(query)
+    }
+    found = {key: path for key, path in named.items() if key[1] == query} or named
+    if not found:
+        raise ThresherError(
+            "No such session",
+            f"no session on this machine begins with {query!r}: `thresher sessions` lists them, "
+            "and a file is named with its path.",
+        )
+    if len(found) > 1:
+        names = ", ".join(f"{id} ({agent})" for agent, id in list(found)[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise ThresherError(
+            "Which session",
+            f"{query!r} is the beginning of {len(found)} sessions: {names}{more}. Give more of "
+            "the id.",
+        )
+    return next(iter(found.values()))
+
+
+def _by_name(query: str) -> Iterator[tuple[tuple[str, str], Path]]:
+    """Agent and id, and the file, of those whose file is called like that."""
     from thresher.core.sessions import catalog
     from thresher.core.sources.finders import finders
 
-    try:
-        return catalog.find(query, paths.sessions_dir())
-    except ThresherError:
-        found = {
-            (finder.agent, finder.id_of(path)): path
-            for finder in finders()
-            # The newest file of a session counts: Codex begins another one when turns are undone.
-            for path in reversed(finder.files(None))
-            if finder.id_of(path).startswith(query)
-        }
-        if not found:
-            raise
-    if len(found) > 1:
-        names = ", ".join(path.name for path in list(found.values())[:5])
-        raise ThresherError(
-            "Which session", f"{query!r} is in the names of {len(found)} sessions: {names}."
-        )
-    return next(iter(found.values()))
+    for journal in catalog.matching(query, paths.sessions_dir()):
+        yield (OWN, journal.parent.name), journal
+    for finder in finders():
+        # The newest file of a session counts: Codex begins another one when turns are undone.
+        for path in reversed(finder.files(None)):
+            if finder.id_of(path).startswith(query):
+                yield (finder.agent, finder.id_of(path)), path
 
 
 def _latest_of_all() -> Path:

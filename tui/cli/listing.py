@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from thresher.core import paths
+from thresher.core.sources.finders import finders
 from thresher.core.text import clean_line
 
 from ..ages import age
@@ -44,11 +45,14 @@ def sessions(*, json: Json = False) -> int:
         return 0
     if not found:
         output.say(
-            f"There are no sessions yet in {paths.sessions_dir()}. `thresher demo` makes one."
+            f"There are no sessions yet, neither in {paths.sessions_dir()} nor of another agent "
+            f"({', '.join(f'{each.name}: {each.home()}' for each in finders())}). "
+            "`thresher demo` makes one."
         )
         return 0
     cells = output.columns()
-    shown = _COLUMNS if cells >= _ROOMY else tuple(c for c in _COLUMNS if c.title not in _SPARE)
+    left_out = (_SPARE if cells < _ROOMY else ()) + (_MORE if cells < _NARROW else ())
+    shown = tuple(column for column in _COLUMNS if column.title not in left_out)
     at = [_COLUMNS.index(column) for column in shown]
     rows = [_row(each, time.time()) for each in found]
     output.put(table(shown, [[row[k] for k in at] for row in rows], cells))
@@ -69,11 +73,14 @@ _COLUMNS = (
     Column("size", right=True, tone=Tone.MUTED),
     Column("model", least=8),
     Column("policy", least=6),
-    Column("title", least=12),
+    Column("title", least=8),
 )
 _ROOMY = 130
 _SPARE = ("policy", "size", "model")
 """Left out on a terminal that is narrower than that."""
+_NARROW = 70
+_MORE = ("project", "last active", "compactions")
+"""Left out below that: an id says little without its title."""
 
 
 def _row(each: Known, now: float) -> tuple[Cell, ...]:

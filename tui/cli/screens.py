@@ -32,7 +32,7 @@ from .flags import (
 )
 from .looks import looks_of
 from .reading import SESSION_HELP, meant
-from .targets import FILE_HELP, located
+from .targets import FILE_HELP, LATEST, located
 
 if TYPE_CHECKING:
     from thresher.core.agent.assemble import Setup
@@ -225,7 +225,9 @@ def resume(
 
     text = (task or "").strip()
     breaks = breaks_of(break_, headless or json)
-    path = catalog.find(which, paths.sessions_dir())
+    # `latest` alone means one of ours here; another agent's session is refused as such.
+    named = which.startswith(f"{LATEST}:")
+    path = located(which) if named else catalog.find(which, paths.sessions_dir())
     given = {**model.values(), **compaction.values(), **approval(yes, read_only)}
     state = settings_on_record(path)
     settings = as_before(settings_of(given), state, given)

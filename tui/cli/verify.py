@@ -82,9 +82,12 @@ def _tell(verdict: Verdict) -> None:
         f"{verdict.grade.value}: of {count(verdict.logged, 'logged request')} {verdict.exact:,} "
         f"exact, {verdict.structure:,} in structure, {verdict.differs:,} different"
     )
-    if verdict.unlogged:
+    if verdict.unlogged == 1:
+        told += "; 1 more was rebuilt that is not in the log"
+    elif verdict.unlogged:
         told += f"; {verdict.unlogged:,} more were rebuilt that are not in the log"
-    output.say(f"{told}.")
+    another = "" if verdict.exact or verdict.structure else " Is the log one of this session?"
+    output.say(f"{told}.{another}")
 
 
 def _row(each: Compared) -> tuple[Cell, ...]:

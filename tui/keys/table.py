@@ -184,6 +184,10 @@ KEYS: tuple[Key, ...] = (
         Where.CONSOLE, Group.AGENT, palette="Write a message",
     ),
     Key(
+        "prompt.send", "enter", "submit", "Send", "Send what is written, or do what it says",
+        Where.PROMPT, Group.AGENT, footer=True,
+    ),
+    Key(
         "console.escape", "escape", "back", "Interrupt",
         "Close what is open, or interrupt",
         Where.CONSOLE, Group.AGENT, palette="Interrupt",

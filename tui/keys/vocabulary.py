@@ -11,6 +11,7 @@ class Where(StrEnum):
 
     APP = "everywhere"
     CONSOLE = "console"
+    PROMPT = "input line"
     ROWS = "lists and texts"
     LIST = "lists"
     PICKER = "sessions"
@@ -69,6 +70,7 @@ TOGETHER: tuple[tuple[Where, ...], ...] = (
     (Where.READER, Where.ROWS),
     (Where.MODAL, Where.HELP),
     (Where.FIND, Where.APP),
+    (Where.PROMPT, Where.APP),
     (Where.TOUR,),
     (Where.APP, Where.STOP, Where.ROWS, Where.LIST),
     (Where.MODAL, Where.WRITE),

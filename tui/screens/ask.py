@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Input
 
 from thresher.core.text import clean_line
 
 from ..plain import PlainStatic
-from ..theme import keyed
-from .dialog import Dialog
-
-ACCEPTS = "Enter accepts, <modal.close> closes."
+from ..theme import key_words
+from ..widgets.choices import Choice, Choices
+from ..widgets.text_line import TextLine
+from .dialog import ENTER, Dialog
 
 
 class AskScreen(Dialog[str]):
@@ -22,16 +21,26 @@ class AskScreen(Dialog[str]):
         super().__init__()
         self._title = clean_line(title, 200)
         self._hint = clean_line(hint, 200)
-        self._input = Input(value, placeholder=placeholder, compact=True)
-        self._input.cursor_blink = False
+        self._input = TextLine(value, words=placeholder)
 
     def compose(self) -> ComposeResult:
-        """A title, the line, and what may be said about it."""
+        """A title, the line, what may be said about it, and the ways out."""
         with Vertical(classes="dialog"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield self._input
-            yield PlainStatic(f"{self._hint}  {keyed(self.app, ACCEPTS)}".strip(), classes="hint")
+            if self._hint:
+                yield PlainStatic(self._hint, classes="hint")
+            yield Choices(
+                [
+                    Choice(ENTER, "accepts", "accept"),
+                    Choice(key_words(self.app, "modal.close"), "closes", "close"),
+                ]
+            )
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self) -> None:
         """Enter is the answer."""
-        self.dismiss(event.value.strip())
+        self.action_accept()
+
+    def action_accept(self) -> None:
+        """What stands in the line is the answer."""
+        self.dismiss(self._input.value.strip())

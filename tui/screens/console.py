@@ -21,7 +21,7 @@ from ..offering import offers
 from ..outlook import outlook
 from ..remembered import SPLIT_LEAST, SPLIT_MOST, Remembered
 from ..spans import Line, Tone, span
-from ..theme import keyed
+from ..theme import STYLES, keyed
 from ..widgets.approval import ApprovalBar
 from ..widgets.banner import RewoundBanner
 from ..widgets.chart import TokenChart, caption
@@ -54,7 +54,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
     """One session, live or recorded. Everything it shows is a fold of `model.history`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.CONSOLE)
-    CSS_PATH = "../styles/console.tcss"
+    CSS_PATH = STYLES / "console.tcss"
 
     header = query_one(SessionHeader)
     meter = query_one(ContextMeter)

@@ -11,9 +11,7 @@ import msgspec
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import Screen
 
 from thresher.core.context import EntryId
 from thresher.core.errors import ThresherError
@@ -32,8 +30,8 @@ from .. import figures
 from ..copying import copy_text
 from ..keys import Where, bindings
 from ..model import ConsoleModel
-from ..spans import Line, Tone, span, spread, wrap
-from ..theme import keyed
+from ..spans import Line, Tone, cut, span, spread, wrap
+from ..theme import STYLES, keyed
 from ..travel import POSITIONS, named_position
 from ..widgets.context_lines import (
     bar_lines,
@@ -50,6 +48,7 @@ from ..widgets.lines import Lines
 from ..widgets.page import Page
 from ..widgets.row_list import RowList
 from ..widgets.title import Title
+from .base import FullScreen
 from .diff import positions_screen
 
 PREVIEW = 300
@@ -69,9 +68,15 @@ class ContextHead(Lines):
             super().__init__()
             self.x, self.y = x, y
 
-    def __init__(self, make: Callable[[int], list[Line]]) -> None:
+    def __init__(
+        self, make: Callable[[int], list[Line]], tip: Callable[[int, int], str] = lambda x, y: ""
+    ) -> None:
         super().__init__()
-        self._make = make
+        self._make, self._tip_of = make, tip
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What the screen says of a cell."""
+        return self._tip_of(x, y)
 
     def draw(self, width: int, height: int) -> list[Line]:
         return self._make(width)
@@ -83,11 +88,11 @@ class ContextHead(Lines):
             self.post_message(self.Pressed(offset.x, offset.y))
 
 
-class ContextScreen(Screen[None]):
+class ContextScreen(FullScreen[None]):
     """One position of one session. It stays as it is while a live session goes on."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.CONTEXT)
-    CSS_PATH = "../styles/context.tcss"
+    CSS_PATH = STYLES / "context.tcss"
 
     def __init__(self, model: ConsoleModel) -> None:
         super().__init__()
@@ -106,7 +111,7 @@ class ContextScreen(Screen[None]):
         self.wire: tuple[WireRow, ...] | None = None
         """The request in its wire form, while that is shown."""
         self._rows: Sequence[Inspected] = self.inspection.rows
-        self._head = ContextHead(self._head_lines)
+        self._head = ContextHead(self._head_lines, self._tile_tip)
         self._list = RowList(id="context-rows", empty="the context is empty here")
         self._title = Title("text", id="context-title")
         self._page = Page(id="context-text")
@@ -114,10 +119,9 @@ class ContextScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """The bar over the list over the text of the selected row."""
         yield self._head
-        with Vertical():
-            yield self._list
-            yield self._title
-            yield self._page
+        yield self._list
+        yield self._title
+        yield self._page
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -202,15 +206,26 @@ class ContextScreen(Screen[None]):
         self._title.set(name=f"{entry.id}  {entry.kind.value}", remark=_remark(self.app, len(text)))
         self._page.fill([*lines, *_text(text, cells)])
 
+    def _tile_at(self, x: int, y: int) -> int | None:
+        """The place in the list of the entry whose tile is at a cell."""
+        if y not in (1, 2) or self.wire is not None:
+            return None
+        id = next((id for start, end, id in self._tile_places if start <= x < end), None)
+        return next((n for n, row in enumerate(self._rows) if row.id == id), None)
+
+    def _tile_tip(self, x: int, y: int) -> str:
+        at = self._tile_at(x, y)
+        if at is None:
+            return ""
+        row, basis = self._rows[at], self.inspection.total.basis
+        size = f"{figures.mark(basis)}{row.tokens:,} tokens {basis}"
+        return f"{row.id} {cut(row.title, 60)}: {size}, {row.share:.1%} of the context"
+
     @on(ContextHead.Pressed)
     def _pressed(self, message: ContextHead.Pressed) -> None:
-        if message.y not in (1, 2) or self.wire is not None:
-            return
-        for start, end, id in self._tile_places:
-            if start <= message.x < end:
-                at = next((n for n, row in enumerate(self._rows) if row.id == id), None)
-                if at is not None:
-                    self._list.select(at, centre=True)
+        at = self._tile_at(message.x, message.y)
+        if at is not None:
+            self._list.select(at, centre=True)
 
     @on(RowList.JumpWanted)
     def _jump(self, message: RowList.JumpWanted) -> None:

@@ -1,17 +1,18 @@
-"""What the console and the stop screen share: breakpoints, policies, and previews before a change
-of the history."""
+"""What the console and the stop screen share: breakpoints, and previews before a change of the
+history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Input
 
+from thresher.core.compaction.policy import Mark
 from thresher.core.context import EntryId
 from thresher.core.debug.breakpoints import BreakKind, Breakpoint
 from thresher.core.debug.restore import Preview
@@ -24,16 +25,15 @@ from .. import figures
 from ..model import ConsoleModel, DebugActor, Holder
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, cut, line_of, span, spread, wrap
-from ..theme import keyed
+from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from ..widgets.meter_lines import expected, scale_of
 from ..widgets.row_list import RowList
+from ..widgets.text_line import TextLine
 from .attempts import attempt, tell_error
 from .confirm import ConfirmScreen
-from .dialog import Dialog
-from .listing import Entry, ListScreen
+from .dialog import ENTER, Dialog
 
-SETS = "<list.open> sets or clears, Tab goes on, <modal.close> closes."
-SETS_ONE = "<list.open> sets or clears it, <modal.close> closes."
 LISTED = 12
 """Entries that a preview names."""
 
@@ -56,11 +56,9 @@ class BreakpointsScreen(Dialog[None]):
         self._actor, self._remark = actor, remark
         self._points: list[Breakpoint] = []
         self.rows = RowList()
-        self.input = Input(
-            placeholder="tokens:20000  percent:80  output:5000  stage:NAME  policy:NAME"
+        self.input = TextLine(
+            words="tokens:20000  percent:80  output:5000  stage:NAME  policy:NAME"
         )
-        self.input.compact = True
-        self.input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
         """A title, the list, and a line for another one."""
@@ -72,8 +70,32 @@ class BreakpointsScreen(Dialog[None]):
             else:
                 yield PlainStatic("another one", classes="hint")
                 yield self.input
-            hint = SETS_ONE if self._remark else SETS
-            yield PlainStatic(keyed(self.app, hint), classes="hint")
+            yield Choices(self._ways())
+
+    def _ways(self) -> list[Choice]:
+        """What can be done where the keys go now."""
+        tab = key_words(self.app, "app.focus")
+        out = Choice(key_words(self.app, "modal.close"), "closes", "close")
+        if self.input.has_focus:
+            return [Choice(ENTER, "adds it", "add"), Choice(tab, "to the list", "list"), out]
+        sets = Choice(key_words(self.app, "list.open"), "sets or clears it", "choose")
+        return [sets, out] if self._remark else [sets, Choice(tab, "to another one", "other"), out]
+
+    @on(events.DescendantFocus)
+    def _ways_changed(self) -> None:
+        self.query_one(Choices).set(self._ways())
+
+    def action_choose(self) -> None:
+        """Set the selected one, or clear it."""
+        self.rows.action_select()
+
+    def action_other(self) -> None:
+        """On to the line for another one."""
+        self.input.focus()
+
+    def action_list(self) -> None:
+        """Back to the list."""
+        self.rows.focus()
 
     def on_mount(self) -> None:
         """Show what is set."""
@@ -110,8 +132,10 @@ class BreakpointsScreen(Dialog[None]):
         self._refill(self.rows.cursor)
 
     @on(Input.Submitted)
-    def _added(self, event: Input.Submitted) -> None:
-        if event.value.strip() and attempt(self, self._actor.set_break, event.value):
+    def action_add(self) -> None:
+        """Set the one that is written in the line."""
+        written = self.input.value
+        if written.strip() and attempt(self, self._actor.set_break, written):
             self.input.value = ""
             self._refill(len(self._points))
 
@@ -144,46 +168,14 @@ def confirm_skip(node: Screen[Any], outside: Outside, work: Callable[[], None]) 
 _SKIP_CELLS = 60
 
 
-# -- policies --------------------------------------------------------------------------------------
-
-
-def choose_policy(node: Screen[Any], model: ConsoleModel, then: Callable[[str], None]) -> None:
-    """Choose one of the policies by name."""
-    from thresher.core.compaction.policies.registry import policies
-
-    now = model.history.state.policy
-    entries = [
-        Entry(
-            [
-                span("● " if name == now else "  ", Tone.ACCENT),
-                column(name, 22, Tone.STRONG),
-                span(cut(kind.title, 60), Tone.MUTED),
-            ],
-            [],
-            name,
-        )
-        for name, kind in policies().items()
-    ]
-    at = next((at for at, entry in enumerate(entries) if entry.value == now), 0)
-    screen: ListScreen[str] = ListScreen(
-        "let another policy propose",
-        entries,
-        hint="● is the policy in force, and stays it. <list.open> chooses, <modal.close> closes.",
-        cursor=at,
-    )
-
-    def chosen(name: str | None) -> None:
-        if name is not None:
-            then(name)
-
-    node.app.push_screen(screen, chosen)
-
-
 # -- taking back and bringing back -----------------------------------------------------------------
 
 
-def preview_lines(state: SessionState, preview: Preview, cells: int) -> list[Line]:
-    """What would come back, what would go, and what that does to the context."""
+def preview_lines(
+    state: SessionState, preview: Preview, cells: int, marks: Sequence[Mark] = ()
+) -> list[Line]:
+    """What would come back, what would go, and what that does to the context; `marks` are the
+    thresholds of the policy in force."""
     mark = figures.mark(preview.before.basis)
 
     def size(ids: tuple[EntryId, ...]) -> str:
@@ -205,6 +197,10 @@ def preview_lines(state: SessionState, preview: Preview, cells: int) -> list[Lin
         share = figures.percent(max(0, after), limit)
         told = f"the next request would take about {share} of the limit"
         lines.append([span(told, Tone.THRESHOLD if after > limit else Tone.MUTED)])
+        fires = min((mark.tokens for mark in marks), default=None)
+        if fires is not None and limit >= after >= fires:
+            due = f"above the threshold {fires:,}: a compaction would be due again"
+            lines.append([span(due, Tone.THRESHOLD)])
     coming = f"+ {figures.count(len(back), 'entry comes', 'entries come')} back"
     lines += [[], [span(coming, Tone.INSERTED), span(f"   {size(back)}", Tone.MUTED)]]
     lines += _named(state, back, Tone.INSERTED, "+", cells)
@@ -271,6 +267,7 @@ def _confirm(
 
     title = title or f"undo compaction {found.undone}"
     state = model.history.state
+    marks = model.marks_of(state)
     node.app.push_screen(
-        ConfirmScreen(title, lambda cells: preview_lines(state, found, cells)), answered
+        ConfirmScreen(title, lambda cells: preview_lines(state, found, cells, marks)), answered
     )

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from textual.screen import Screen
-
 from thresher.core.debug import stop as held
 from thresher.core.debug.stop import Fate, Stop
 from thresher.core.text import clean
 
+from ..keys import KEYS
 from ..model import ConsoleModel, DebugActor, Holder
 from .ask import AskScreen
 from .attempts import attempt
-from .debugging import choose_breakpoints, choose_policy, confirm_skip, confirm_undo
+from .base import FullScreen
+from .choosing import choose_policy
+from .debugging import choose_breakpoints, confirm_skip, confirm_undo
 from .write import WriteScreen, Written
 
 _OWN = frozenset({"pin", "drop", "edit", "fresh", "policy", "step_round", "apply", "undo"})
@@ -30,7 +31,10 @@ _DECISIONS = frozenset(
 )  # fmt: skip
 
 
-class DecidingScreen(Screen[None]):
+_ACTIONS = {key.id: key.action for key in KEYS if key.id in _DECISIONS}
+
+
+class DecidingScreen(FullScreen[None]):
     """The decisions of a screen over a stop. It shows `stop`, anew with every `tick`."""
 
     def __init__(self, model: ConsoleModel, holder: Holder) -> None:
@@ -74,12 +78,14 @@ class DecidingScreen(Screen[None]):
         compaction needs one."""
         if id not in _DECISIONS:
             return True
+        if self.check_action(_ACTIONS[id], ()) is False:
+            return False
         stop = self.stop
         if stop is None:
             return None
         if id == "stop.apply":
             return not stop.objections or None
-        if id in ("stop.drop", "stop.skip"):
+        if id in ("stop.drop", "stop.skip", "stop.policy"):
             return bool(stop.pass_id) or stop.outside is not None or None
         if id in ("stop.edit", "stop.fresh"):
             return self._has_summary(stop) or None
@@ -197,7 +203,11 @@ class DecidingScreen(Screen[None]):
 
     def action_policy(self) -> None:
         """Let another policy make the proposal of this pass."""
-        choose_policy(self, self.model, lambda name: self._do(self.actor.choose_policy, name))
+        stop = self.stop
+        if stop is None or not stop.pass_id:
+            self.notify("No compaction is held here, so there is none to propose.", markup=False)
+            return
+        choose_policy(self, self.model, stop, lambda name: self._do(self.actor.choose_policy, name))
 
     def action_breakpoints(self) -> None:
         """Set and clear breakpoints."""

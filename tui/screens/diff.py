@@ -8,19 +8,10 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.screen import Screen
 
 from thresher.core.history import History
-from thresher.core.insight.diff import (
-    Diff,
-    DiffRow,
-    Filter,
-    Fold,
-    RowKind,
-    compaction_diff,
-    position_diff,
-)
+from thresher.core.insight.alignment import DiffRow, RowKind
+from thresher.core.insight.diff import Diff, Filter, Fold, compaction_diff, position_diff
 from thresher.core.insight.summary_diff import SummaryDiff, summary_diff
 from thresher.core.items import text_length
 from thresher.core.state import SessionState
@@ -31,9 +22,8 @@ from ..compared import Comparison, Inside, Shown
 from ..copying import copy_text
 from ..keys import Where, bindings
 from ..spans import Line, Tone, cut, span, spread
-from ..theme import key_words, keyed
+from ..theme import STYLES, key_words, keyed
 from ..widgets.diff_lines import (
-    counted,
     counts_line,
     filter_words,
     fold_line,
@@ -49,6 +39,7 @@ from ..widgets.page import Page
 from ..widgets.row_list import RowList
 from ..widgets.summary_lines import summary_counts, summary_diff_lines
 from ..widgets.title import Title
+from .base import FullScreen
 
 COUNTING_SECONDS = 0.006
 """For how long tokens are counted between two frames."""
@@ -56,10 +47,6 @@ COUNTING_SECONDS = 0.006
 
 class DiffHead(Lines):
     """What is compared, what came of it, and what the columns are; `make` gives it for a width."""
-
-    DEFAULT_CSS = """
-    DiffHead { height: 4; padding: 0 1; }
-    """
 
     def __init__(self, make: Callable[[int], list[Line]]) -> None:
         super().__init__()
@@ -69,12 +56,12 @@ class DiffHead(Lines):
         return self._make(width)
 
 
-class DiffScreen(Screen[None]):
+class DiffScreen(FullScreen[None]):
     """Two contexts. With a `card` they are those of a compaction, and its neighbours and its
     summary are a key away; without one `title` says which positions they are of."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.DIFF)
-    CSS_PATH = "../styles/diff.tcss"
+    CSS_PATH = STYLES / "diff.tcss"
 
     def __init__(
         self, state: SessionState, diff: Diff, *, card: Card | None = None, title: str = ""
@@ -90,17 +77,16 @@ class DiffScreen(Screen[None]):
     def _begin(self, diff: Diff, card: Card | None, title: str = "") -> None:
         self.diff, self.card, self._title = diff, card, title
         self.compared = Comparison(diff)
-        self._counts = counted(diff)
+        self._counts = diff.rows.counts()
         self._summary: SummaryDiff | None = None
         self._drawn = 0
 
     def compose(self) -> ComposeResult:
         """The head, the rows over the text of the selected one, or the summaries."""
         yield self._head
-        with Vertical(id="diff-entries"):
-            yield self._rows
-            yield self._preview_title
-            yield self._preview
+        yield self._rows
+        yield self._preview_title
+        yield self._preview
         yield KeyFooter()
 
     def on_mount(self) -> None:

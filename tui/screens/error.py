@@ -7,16 +7,16 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from thresher.core.text import clean_line
 
 from ..copying import copy_text
 from ..keys import Where, bindings
 from ..plain import PlainStatic
-from ..theme import keyed
+from ..theme import STYLES, keyed
 from ..widgets.footer import KeyFooter
 from ..widgets.reader import Reader
+from .base import FullScreen
 
 
 def told(error: BaseException, path: str = "") -> str:
@@ -33,11 +33,11 @@ def told(error: BaseException, path: str = "") -> str:
     )
 
 
-class ErrorScreen(Screen[None]):
+class ErrorScreen(FullScreen[None]):
     """An unexpected error with its traceback."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.READER)
-    CSS_PATH = "../styles/text.tcss"
+    CSS_PATH = STYLES / "text.tcss"
 
     def __init__(self, error: BaseException, path: str = "") -> None:
         super().__init__()

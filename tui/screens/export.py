@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -33,10 +33,13 @@ from ..keys import Where, bindings
 from ..picture import redacted_svg
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, span, wrap
-from ..theme import keyed
+from ..theme import key_words
+from ..widgets.choices import Choice as Way
+from ..widgets.choices import Choices
 from ..widgets.row_list import RowList
+from ..widgets.text_line import TextLine
 from .confirm import ConfirmScreen
-from .dialog import Dialog
+from .dialog import ENTER, Dialog
 
 
 def meant_card(screen: Screen[object]) -> Card | None:
@@ -90,12 +93,6 @@ class Exported(NamedTuple):
     """What was taken out."""
 
 
-HINT = (
-    "<list.open> goes on to the file, and Enter writes it there. Tab changes sides, "
-    "<modal.close> closes."
-)
-
-
 class ExportScreen(Dialog[Exported]):
     """The choices, what redaction finds in the one that is chosen, and the file. Answers what was
     written, or None."""
@@ -110,8 +107,7 @@ class ExportScreen(Dialog[Exported]):
         self._rows = RowList()
         self._folder = folder
         self._offered = ""
-        self._input = Input(placeholder="the file to write", compact=True)
-        self._input.cursor_blink = False
+        self._input = TextLine(words="the file to write")
 
     def compose(self) -> ComposeResult:
         """The list, what is taken out, and the line with the file."""
@@ -124,7 +120,7 @@ class ExportScreen(Dialog[Exported]):
             yield PlainStatic(id="export-found")
             yield PlainStatic("into the file", classes="hint")
             yield self._input
-            yield PlainStatic(keyed(self.app, HINT), classes="hint")
+            yield Choices(self._ways())
 
     def on_mount(self) -> None:
         """Begin with the choice that was asked for."""
@@ -154,11 +150,43 @@ class ExportScreen(Dialog[Exported]):
             span(FORMS[choice.form], Tone.STRONG if chosen else Tone.PLAIN),
         ]
 
+    # -- the ways on -----------------------------------------------------------------------------
+
+    def _ways(self) -> list[Way]:
+        """What can be done where the keys go now."""
+        tab, close = key_words(self.app, "app.focus"), key_words(self.app, "modal.close")
+        out = Way(close, "closes", "close")
+        if self._input.has_focus:
+            return [Way(ENTER, "writes it there", "write"), Way(tab, "to the list", "list"), out]
+        does = "turns it on or off" if self._rows.cursor == len(self._choices) else "to the file"
+        return [
+            Way(key_words(self.app, "list.open"), does, "choose"),
+            *([Way(tab, "to the file", "file")] if does != "to the file" else []),
+            out,
+        ]
+
+    @on(events.DescendantFocus)
+    def _ways_changed(self) -> None:
+        self.query_one(Choices).set(self._ways())
+
+    def action_choose(self) -> None:
+        """Take the selected line of the list."""
+        self._rows.action_select()
+
+    def action_file(self) -> None:
+        """On to the file."""
+        self._input.focus()
+
+    def action_list(self) -> None:
+        """Back to the list."""
+        self._rows.focus()
+
     # -- choosing --------------------------------------------------------------------------------
 
     @on(RowList.Selected)
     def _selected(self) -> None:
         at = self._rows.cursor
+        self._ways_changed()
         if 0 <= at < len(self._choices) and self._choices[at] is not self._choice:
             self._choice = self._choices[at]
             self._rows.again()
@@ -216,7 +244,8 @@ class ExportScreen(Dialog[Exported]):
     # -- writing ---------------------------------------------------------------------------------
 
     @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def action_write(self) -> None:
+        """Write it into the file that is named."""
         if not self._input.value.strip():
             self.notify("Name the file to write.", severity="error", markup=False)
             return
@@ -272,9 +301,6 @@ class ExportScreen(Dialog[Exported]):
         )  # fmt: skip
 
 
-COPIES = "<written.copy> copies the path, <written.close> closes."
-
-
 class ExportedScreen(Dialog[None]):
     """Where the file lies, and what was taken out of it."""
 
@@ -293,7 +319,12 @@ class ExportedScreen(Dialog[None]):
             )
             yield PlainStatic(str(done.path), id="export-path")
             yield PlainStatic(done.told, classes="hint")
-            yield PlainStatic(keyed(self.app, COPIES), classes="hint")
+            yield Choices(
+                [
+                    Way(key_words(self.app, "written.copy"), "copies the path", "copy"),
+                    Way(key_words(self.app, "written.close"), "closes", "close"),
+                ]
+            )
 
     def action_copy(self) -> None:
         """Copy the path."""

@@ -10,22 +10,23 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from thresher.core.insight.diff import Diff, Filter, RowKind
+from thresher.core.insight.alignment import RowKind
+from thresher.core.insight.diff import Diff, Filter
 from thresher.core.text import clean_line
 
 from ..plain import PlainStatic
 from ..spans import Line, Tone, column, cut, span, spread
-from ..theme import keyed
+from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from ..widgets.diff_lines import ORDER, SIGNS
 from ..widgets.row_list import RowList
 from .dialog import Dialog
 
 SIZES = (100, 1_000, 5_000, 20_000)
 MOST_TOOLS = 200
-CHOOSES = "<list.open> chooses, <modal.close> goes back to the list."
 
 
-class _Choice(NamedTuple):
+class _Sieve(NamedTuple):
     """One line: of which group, its value, and how many rows it would let through."""
 
     group: str
@@ -47,12 +48,21 @@ class FilterScreen(Dialog[Filter]):
         with Vertical(classes="dialog list"):
             yield PlainStatic("show only", classes="dialog-title")
             yield self._rows
-            yield PlainStatic(keyed(self.app, CHOOSES), classes="hint")
+            yield Choices(
+                [
+                    Choice(key_words(self.app, "list.open"), "turns it on or off", "choose"),
+                    Choice(key_words(self.app, "modal.close"), "shows what is left", "close"),
+                ]
+            )
 
     def on_mount(self) -> None:
         """Begin at the top."""
         self._rows.fill(len(self._choices), self._line)
         self._rows.focus()
+
+    def action_choose(self) -> None:
+        """Turn the selected line on or off."""
+        self._rows.action_select()
 
     @on(RowList.Opened)
     def _toggled(self) -> None:
@@ -71,7 +81,7 @@ class FilterScreen(Dialog[Filter]):
                 self._by = msgspec.structs.replace(self._by, least=least)
         self._rows.again()
 
-    def _chosen(self, choice: _Choice) -> bool:
+    def _chosen(self, choice: _Sieve) -> bool:
         by = self._by
         match choice.group:
             case "change":
@@ -104,11 +114,11 @@ class FilterScreen(Dialog[Filter]):
         self.dismiss(self._by)
 
 
-def _choices(diff: Diff) -> list[_Choice]:
-    kinds = Counter(row.kind for row in diff.rows)
+def _choices(diff: Diff) -> list[_Sieve]:
+    kinds = diff.rows.counts()
     roles = Counter(diff.role(row) for row in diff.rows)
     tools = Counter(filter(None, (diff.tool(row) for row in diff.rows)))
-    found = [_Choice("change", kind.value, kinds[kind]) for kind in ORDER if kinds[kind]]
-    found += [_Choice("role", role, rows) for role, rows in roles.most_common()]
-    found += [_Choice("tool", tool, rows) for tool, rows in tools.most_common(MOST_TOOLS)]
-    return [*found, *(_Choice("size", str(size)) for size in SIZES)]
+    found = [_Sieve("change", kind.value, kinds[kind]) for kind in ORDER if kinds[kind]]
+    found += [_Sieve("role", role, rows) for role, rows in roles.most_common()]
+    found += [_Sieve("tool", tool, rows) for tool, rows in tools.most_common(MOST_TOOLS)]
+    return [*found, *(_Sieve("size", str(size)) for size in SIZES)]

@@ -11,16 +11,18 @@ from textual.getters import query_one
 from thresher.core.text import ELLIPSIS
 
 from ..model import ConsoleModel
-from ..spans import Line, Tone, line_of, span
+from ..spans import Line, Tone, line_of, span, width
 from ..travel import Place
 from ..widgets.find_bar import FindBar, FindInput
 from ..widgets.page import Page
 from ..widgets.timeline import Timeline
+from ..widgets.timeline_rows import fate_line
 from .travel import TravelScreen
 
 if TYPE_CHECKING:
     from thresher.core.insight.find import Hit, Index, Query
 
+BETWEEN = span("   ", Tone.FAINT)
 SNIPPET = 400
 """Characters around a match that are looked at for the line above."""
 
@@ -114,6 +116,7 @@ class FindingScreen(TravelScreen):
         else:
             hit = self._hits[at]
             self.go(Place(hit.line, hit.id), remember=False)
+            self.detail.look_for(hit.id)
         self._tell()
 
     def _tell(self) -> None:
@@ -123,16 +126,21 @@ class FindingScreen(TravelScreen):
         )
 
     def _snippet(self) -> Line:
+        """What became of the match, and a piece of it; where nothing matches, what no search of
+        this record can find."""
         from thresher.core.insight.find import snippet
 
         hit = self._hits[self._hit] if 0 <= self._hit < len(self._hits) else None
         if hit is None or self._query is None:
-            return []
+            return self._not_searched()
         entry = self.model.history.state.known.get(hit.id) if hit.id is not None else None
         name: Line = [span(f"{hit.id or f'#{hit.line}'}  ", Tone.FAINT)]
         if entry is None:
             return [*name, span(hit.what.value, Tone.MUTED)]
-        cells = max(20, self.size.width - 12)
+        # The detail is where the match is, which may be far below what became of it.
+        fate = self.model.history.state.fate(entry.id)
+        name += [*fate_line(fate, self.size.width * 3 // 5), BETWEEN]
+        cells = max(20, self.size.width - width(name))
         text = self.model.history.state.text(entry.item)
         before, word, after = snippet(text, self._query, min(SNIPPET, cells))
         return [
@@ -143,6 +151,16 @@ class FindingScreen(TravelScreen):
             span(line_of(after, cells), Tone.MUTED),
             span("" if text.endswith(word + after) else ELLIPSIS, Tone.FAINT),
         ]
+
+    def _not_searched(self) -> Line:
+        cut = self._index.cut if self._index is not None else 0
+        if not (cut and self._query is not None and self._query.words and not self._hits):
+            return []
+        told = "1 output was cut before the model saw it"
+        if cut > 1:
+            told = f"{cut:,} outputs were cut before the model saw them"
+        told += "; what was cut off is not searched"
+        return [span(told, Tone.MUTED)]
 
     @on(Timeline.JumpWanted)
     @on(FindInput.JumpWanted)

@@ -11,8 +11,14 @@ from thresher.core.state import SessionState
 from .. import figures
 from ..plain import PlainStatic
 from ..spans import Line, Tone, clip, column, cut, span
+from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from ..widgets.page import Page
 from .dialog import Dialog
+
+_POLICY, _THRESHOLD, _TO_GO, _ROUNDS, _SPAN = 20, 10, 9, 8, 16
+_NAMED = 80
+"""Cells from which there is room for the name of the threshold."""
 
 
 class ForecastScreen(Dialog[None]):
@@ -33,11 +39,12 @@ class ForecastScreen(Dialog[None]):
                 "and the smallest. Other policies with their usual constants.",
                 classes="hint",
             )
+            yield Choices([Choice(key_words(self.app, "modal.close"), "closes", "close")])
 
     def on_mount(self) -> None:
         """Reckon, and show it."""
         self._found = outlooks(self._state)
-        self._page.styles.height = min(22, len(self._found) + 4)
+        self._page.styles.height = min(22, len(self._found) + 3)
         self._page.focus()
         self.call_after_refresh(self._draw)
 
@@ -68,11 +75,12 @@ def forecast_lines(state: SessionState, found: tuple[Outlook, ...], cells: int) 
         clip(
             [
                 span("  "),
-                column("policy", 20, Tone.FAINT),
-                column("threshold", 11, Tone.FAINT, right=True),
-                column("to go", 10, Tone.FAINT, right=True),
-                column("rounds", 9, Tone.FAINT, right=True),
-                column("soonest-latest", 16, Tone.FAINT, right=True),
+                column("policy", _POLICY, Tone.MUTED),
+                column("threshold", _THRESHOLD, Tone.MUTED, right=True),
+                column("to go", _TO_GO, Tone.MUTED, right=True),
+                column("rounds", _ROUNDS, Tone.MUTED, right=True),
+                column("soonest-latest", _SPAN, Tone.MUTED, right=True),
+                *([span("   by", Tone.MUTED)] if cells >= _NAMED else []),
             ],
             cells,
         ),
@@ -86,7 +94,7 @@ def _line(outlook: Outlook, cells: int) -> Line:
     mark, used = forecast.mark, forecast.used
     strong = Tone.STRONG if outlook.in_force else Tone.PLAIN
     sign = span("● " if outlook.in_force else "  ", Tone.ACCENT)
-    name = column(cut(outlook.policy, 19), 20, strong)
+    name = column(cut(outlook.policy, _POLICY - 1), _POLICY, strong)
     if mark is None:
         return clip([sign, name, span("   no threshold", Tone.FAINT)], cells)
     to_go = "" if used is None else f"{max(0, mark.tokens - used.value):,}"
@@ -100,11 +108,11 @@ def _line(outlook: Outlook, cells: int) -> Line:
         [
             sign,
             name,
-            column(f"{mark.tokens:,}", 11, strong, right=True),
-            column(to_go, 10, Tone.MUTED, right=True),
-            column(rounds, 9, Tone.THRESHOLD if due else strong, right=True),
-            column(span_told, 16, Tone.MUTED, right=True),
-            span(f"   {cut(mark.name, 24)}", Tone.FAINT),
+            column(f"{mark.tokens:,}", _THRESHOLD, strong, right=True),
+            column(to_go, _TO_GO, Tone.MUTED, right=True),
+            column(rounds, _ROUNDS, Tone.THRESHOLD if due else strong, right=True),
+            column(span_told, _SPAN, Tone.MUTED, right=True),
+            *([span(f"   {cut(mark.name, 24)}", Tone.MUTED)] if cells >= _NAMED else []),
         ],
         cells,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from textual import events, on
 from textual.getters import query_one
+from textual.message import Message
 
 from thresher.core.context import EntryId
 from thresher.core.events import DebuggerStopped
@@ -11,6 +13,7 @@ from thresher.core.views import Row, RowKind
 
 from ..model import DebugActor, Holder, OutsideHolder
 from ..spans import Line
+from ..spans import width as text_width
 from ..theme import key_words
 from ..widgets.lines import Lines
 from ..widgets.prompt import Prompt
@@ -26,8 +29,15 @@ class StopBar(Lines):
     """Visible only while the agent stands still."""
 
     DEFAULT_CSS = """
-    StopBar { padding: 0 1; background: $raised; display: none; }
+    StopBar { padding: 0 1; background: $raised; display: none; pointer: pointer; }
     """
+
+    class Wanted(Message):
+        """A click: the stop is to be looked at, or with `go_on` to be left."""
+
+        def __init__(self, go_on: bool) -> None:
+            super().__init__()
+            self.go_on = go_on
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,11 +55,30 @@ class StopBar(Lines):
     def draw(self, width: int, height: int) -> list[Line]:
         from ..widgets.stop_head_lines import bar_line
 
-        keys = key_words(self.app, "console.stop"), key_words(self.app, "console.go_on")
+        keys = self._keys
         reason, point = self._told
         if self._left is not None:
             reason = f"goes on in {self._left} s: {reason}"
         return [bar_line(reason, point, keys, width)]
+
+    @property
+    def _keys(self) -> tuple[str, str]:
+        return key_words(self.app, "console.stop"), key_words(self.app, "console.go_on")
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What a click does."""
+        return "Go on to the next breakpoint" if self._on_going(x) else "Look at the stop"
+
+    def _on_going(self, x: int) -> bool:
+        from ..widgets.stop_head_lines import going_words
+
+        return x >= self.content_size.width - text_width(going_words(self._keys[1]))
+
+    def on_click(self, event: events.Click) -> None:
+        """The words at the right end go on, everything else looks."""
+        at = event.get_content_offset(self)
+        if at is not None:
+            self.post_message(self.Wanted(self._on_going(at.x)))
 
     def count_down(self, left: int | None) -> None:
         """Show how many seconds a program still waits; None where it waits as long as it must."""
@@ -135,7 +164,20 @@ class HoldingScreen(TravelScreen):
             return
         from .stop import StopScreen
 
-        self.app.push_screen(StopScreen(self.model, holder))
+        self.app.push_screen(StopScreen(self.model, holder), self._left_stop)
+
+    def _left_stop(self, _: object) -> None:
+        """The agent may go on waiting: the keys that the line above the input then names must act,
+        and not be typed into the input."""
+        if self.model.history.state.stopped is not None and not self.prompt.value:
+            self.set_focus(self.timeline)
+
+    @on(StopBar.Wanted)
+    def _stop_wanted(self, message: StopBar.Wanted) -> None:
+        if message.go_on:
+            self.action_go_on()
+        else:
+            self.action_stop()
 
     def action_breakpoints(self) -> None:
         """Set and clear breakpoints."""

@@ -13,13 +13,12 @@ from textual.containers import Vertical
 from ..keys import Where, bindings
 from ..plain import PlainStatic
 from ..spans import Line, clip, spread
-from ..theme import keyed
+from ..theme import key_words, keyed
+from ..widgets.choices import Choice, Choices
 from ..widgets.row_list import RowList
 from .dialog import Dialog
 
 Value = TypeVar("Value")
-
-GOES = "<list.open> goes there, <modal.close> closes."
 
 
 class Entry(NamedTuple, Generic[Value]):
@@ -35,20 +34,34 @@ class ListScreen(Dialog[Value], Generic[Value]):
 
     def __init__(
         self, title: str, entries: Sequence[Entry[Value]], *, hint: str = "", cursor: int = 0,
-        empty: str = "nothing here",
+        empty: str = "nothing here", does: str = "goes there",
     ) -> None:  # fmt: skip
+        """`hint` is said below the entries; `does` is what choosing one comes to."""
         super().__init__()
         self._title, self._hint, self._at = title, hint, cursor
         self.entries = list(entries)
         self.rows = RowList()
-        self._empty = empty
+        self._empty, self._does = empty, does
 
     def compose(self) -> ComposeResult:
-        """A title, the entries and what keys do."""
+        """A title, the entries, and what can be done with them."""
         with Vertical(classes="dialog list wide"):
             yield PlainStatic(self._title, classes="dialog-title")
             yield self.rows
-            yield PlainStatic(keyed(self.app, self._hint or GOES), classes="hint")
+            if self._hint:
+                yield PlainStatic(self._hint, classes="hint")
+            yield Choices(self.choices())
+
+    def choices(self) -> list[Choice]:
+        """The ways on and out."""
+        return [
+            Choice(key_words(self.app, "list.open"), self._does, "choose"),
+            Choice(key_words(self.app, "modal.close"), "closes", "close"),
+        ]
+
+    def action_choose(self) -> None:
+        """Take the selected entry."""
+        self.rows.action_select()
 
     def on_mount(self) -> None:
         """Begin where the reader is."""
@@ -81,11 +94,15 @@ class MarkList(ListScreen[int]):
         super().__init__(
             "bookmarks",
             entries,
-            hint="<list.open> goes there, <marks.remove> removes it, <modal.close> closes.",
             cursor=cursor,
             empty="no bookmark yet; <console.bookmark> sets one at the selected row",
         )
         self.removed: list[int] = []
+
+    def choices(self) -> list[Choice]:
+        """The selected one can be removed, too."""
+        go, close = super().choices()
+        return [go, Choice(key_words(self.app, "marks.remove"), "removes it", "remove"), close]
 
     def action_remove(self) -> None:
         """Take the selected bookmark out of the list, and away when the list is closed."""

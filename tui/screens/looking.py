@@ -236,13 +236,13 @@ def _phase(phase: Phase) -> list[Entry[int]]:
         work.append(figures.count(phase.failures, "failure"))
     names = ", ".join(f"{cut(name, 20)} {count}" for name, count in phase.tools[:4])
     work += [names] if names else []
-    entries.append(Entry([span(f"    {'  '.join(work)}", Tone.FAINT)], [], phase.first))
+    entries.append(Entry([span(f"    {'  '.join(work)}", Tone.MUTED)], [], phase.first))
     for turn in phase.turns:
         name = f"turn {turn.turn}" + (" goes on" if turn.continued else "")
         left: Line = [
             span(f"    {name}  ", Tone.MUTED),
             span(line_of(turn.title, 160), Tone.PLAIN),
         ]
-        right: Line = [span(figures.count(turn.rounds, "round"), Tone.FAINT)]
+        right: Line = [span(figures.count(turn.rounds, "round"), Tone.MUTED)]
         entries.append(Entry(left, right, turn.line))
     return entries

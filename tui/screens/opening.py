@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from ..plain import PlainStatic
+from .base import FullScreen
 
 
-class OpeningScreen(Screen[None]):
+class OpeningScreen(FullScreen[None]):
     """The first paint: a name and a word."""
 
     DEFAULT_CSS = """

@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -21,7 +20,7 @@ from ..keys import KEYS, Where, bindings
 from ..places import from_home
 from ..plain import PlainStatic
 from ..spans import Line, Tone, span, spread
-from ..theme import keyed
+from ..theme import STYLES, keyed
 from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.session_list import (
@@ -32,7 +31,9 @@ from ..widgets.session_list import (
     SessionRow,
     header,
 )
+from ..widgets.text_line import TextLine
 from .ask import AskScreen
+from .base import FullScreen
 
 Lister = Callable[[], Iterator[Sequence[SessionRow]]]
 """Finds the sessions, in batches. Runs in a thread, may take as long as it needs."""
@@ -44,7 +45,8 @@ thresher demo          watch an agent fill its context; needs no model
 thresher run "a task"  an agent at work in the folder you are in
 thresher open FILE     a session file of any agent that is known
 
-What thresher records appears here by itself, and so do the sessions of Codex and Claude Code."""
+What thresher records appears here by itself, and so do the sessions of Codex, Claude Code, \
+OpenCode and pi."""
 
 NO_MATCH = "No session has all these words. <picker.back> clears the filter."
 
@@ -105,7 +107,7 @@ class Place(Lines):
         return [spread(left, [span("  ".join(told), Tone.MUTED)], width)]
 
 
-class FilterInput(Input):
+class FilterInput(TextLine):
     """The line to filter with. Enter opens, so that the footer has to name it here too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -119,11 +121,11 @@ class FilterInput(Input):
         await self.action_submit()
 
 
-class PickerScreen(Screen[None]):
+class PickerScreen(FullScreen[None]):
     """Lists sessions and says which one to open."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.PICKER)
-    CSS_PATH = "../styles/picker.tcss"
+    CSS_PATH = STYLES / "picker.tcss"
     AUTO_FOCUS = "#picker-filter"
 
     class Wanted(Message):
@@ -149,9 +151,10 @@ class PickerScreen(Screen[None]):
         super().__init__()
         self._lister = lister
         self._search = 0
+        self._asked = ""
+        """The path that was typed last: where it was wrong it can be mended."""
         self._head = Head()
-        self._filter = FilterInput(placeholder="type to filter", id="picker-filter", compact=True)
-        self._filter.cursor_blink = False
+        self._filter = FilterInput(words="type to filter", id="picker-filter")
         self._columns = Columns(id="picker-columns")
         self._list = SessionList(clock=clock, id="picker-list")
         self._empty = PlainStatic(id="picker-empty")
@@ -263,11 +266,12 @@ class PickerScreen(Screen[None]):
 
         def answered(path: str | None) -> None:
             if path:
+                self._asked = path
                 self.post_message(self.Wanted(Path(path).expanduser()))
 
+        hint = "A relative one begins where you are."
         self.app.push_screen(
-            AskScreen("Open a session file", "Its path", "A relative one begins where you are."),
-            answered,
+            AskScreen("Open a session file", "Its path", hint, self._asked), answered
         )
 
     def action_back(self) -> None:

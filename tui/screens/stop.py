@@ -26,7 +26,7 @@ from ..copying import copy_text
 from ..keys import Where, bindings
 from ..model import ConsoleModel, Holder
 from ..spans import Line, Tone, span
-from ..theme import key_words
+from ..theme import STYLES, key_words
 from ..widgets import outside_lines
 from ..widgets.footer import KeyFooter
 from ..widgets.page import Page
@@ -48,7 +48,7 @@ class StopScreen(DecidingScreen):
     """The entries of the context with what would happen to each, and what can be done about it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.STOP)
-    CSS_PATH = "../styles/stop.tcss"
+    CSS_PATH = STYLES / "stop.tcss"
 
     head = query_one(StopHead)
     rows = query_one(RowList)

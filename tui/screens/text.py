@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from thresher.core.text import clean_line
 
@@ -14,9 +13,11 @@ from .. import figures
 from ..copying import copy_text
 from ..keys import Where, bindings
 from ..spans import Line, Tone, cut, span, spread
+from ..theme import STYLES
 from ..widgets.footer import KeyFooter
 from ..widgets.lines import Lines
 from ..widgets.reader import Reader
+from .base import FullScreen
 
 
 class TextHead(Lines):
@@ -32,11 +33,11 @@ class TextHead(Lines):
         return [spread([span(self._title, Tone.STRONG)], [span(self._told, Tone.MUTED)], width)]
 
 
-class TextScreen(Screen[None]):
+class TextScreen(FullScreen[None]):
     """Shows the whole of a text, however long. Neither title nor text needs to be clean."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.READER)
-    CSS_PATH = "../styles/text.tcss"
+    CSS_PATH = STYLES / "text.tcss"
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from ..keys import Where, bindings
 from ..spans import Line, Tone, span, wrap
 from ..theme import key_words
+from ..widgets.choices import Choice, Choices
 from ..widgets.lines import Lines
 
 
@@ -74,7 +75,7 @@ STEPS: tuple[Step, ...] = (
 
 
 class TourBody(Lines):
-    """Title, words and how far it is."""
+    """Title and words."""
 
     DEFAULT_CSS = """
     TourBody { height: auto; background: $raised; }
@@ -103,23 +104,14 @@ class TourBody(Lines):
             lambda found: f"\x02{key_words(self.app, found[1], int(found[2] or 1))}\x03",
             step.words,
         )
-        dots = " ".join("●" if at == self.at else "○" for at in range(len(STEPS)))
-        keys = [
-            (key_words(self.app, "tour.next"), "next" if self.at < len(STEPS) - 1 else "begin"),
-            (key_words(self.app, "tour.back"), "back"),
-            (key_words(self.app, "tour.skip"), "skip the tour"),
-        ]
-        told: Line = [span(dots, Tone.ACCENT), span("   ")]
-        for key, does in keys:
-            told += [span(f"{key} ", Tone.STRONG), span(f"{does}   ", Tone.MUTED)]
         text = [_keyed(line) for line in wrap(words, width)]
-        return [[span(step.title, Tone.STRONG)], [], *text, [], told]
+        return [[span(step.title, Tone.STRONG)], [], *text, []]
 
 
 def _keyed(text: str) -> Line:
     """A line with its keys lit."""
     pieces = re.split("[\x02\x03]", text)
-    return [span(piece, Tone.ACCENT if at % 2 else Tone.PLAIN) for at, piece in enumerate(pieces)]
+    return [span(piece, Tone.KEY if at % 2 else Tone.PLAIN) for at, piece in enumerate(pieces)]
 
 
 class TourScreen(ModalScreen[None]):
@@ -152,6 +144,18 @@ class TourScreen(ModalScreen[None]):
         """The words of the step."""
         with Vertical():
             yield TourBody()
+            yield Choices([], classes="")
+
+    def _ways(self, at: int) -> tuple[list[Choice], Line]:
+        """How to go on, behind how far it is."""
+        dots = " ".join("●" if each == at else "○" for each in range(len(STEPS)))
+        on, back = key_words(self.app, "tour.next"), key_words(self.app, "tour.back")
+        ways = [
+            Choice(on, "next" if at < len(STEPS) - 1 else "begin", "next"),
+            Choice(back, "back", "back"),
+            Choice(key_words(self.app, "tour.skip"), "skip the tour", "skip"),
+        ]
+        return ways, [span(f"{dots}   ", Tone.ACCENT)]
 
     def on_mount(self) -> None:
         """Begin."""
@@ -170,6 +174,7 @@ class TourScreen(ModalScreen[None]):
             part.add_class("lit")
         self.set_class(step.side == "top", "top")
         self.query_one(TourBody).turn(at)
+        self.query_one(Choices).set(*self._ways(at))
 
     def _parts(self, step: Step) -> list[Widget]:
         found = [part for name in step.lit for part in self._over.query(name) if part.display]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from textual import on
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.timer import Timer
 
 from thresher.core.state import Changed
@@ -22,6 +21,7 @@ from ..widgets.detail import Detail
 from ..widgets.page import Page
 from ..widgets.timeline import Timeline
 from ..widgets.track import Track
+from .base import FullScreen
 
 EVERYTHING = ~Changed.NOTHING
 SPEEDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -38,7 +38,7 @@ class _Spot(NamedTuple):
     follow: bool
 
 
-class TravelScreen(Screen[None]):
+class TravelScreen(FullScreen[None]):
     """What moves the view; how it is drawn is for whoever derives from it."""
 
     banner = query_one(RewoundBanner)
@@ -139,6 +139,7 @@ class TravelScreen(Screen[None]):
             self._position_changed()
 
     @on(Timeline.EndWanted)
+    @on(RewoundBanner.LiveWanted)
     def action_live(self) -> None:
         """Back to the newest record, following it."""
         if self.model.rewound:

@@ -21,6 +21,13 @@ from .timeline_rows import short_argument
 ANSWERS = (("y", "once", "once"), ("a", "this session", "session"), ("n", "never", "never"))
 """Key, words, decision."""
 
+TIPS = {
+    "once": "This call runs; the next one asks again",
+    "session": "This call runs, and calls like it until the session ends",
+    "never": "Neither this call runs nor calls like it; the model is told so",
+}
+"""What each answer comes to."""
+
 Answers = Sequence[tuple[str, str, str]]
 
 
@@ -43,7 +50,7 @@ def answers_line(answers: Answers = ANSWERS) -> Line:
     """The three answers with their keys."""
     line: Line = [span("  allow it  ", Tone.MUTED)]
     for key, words, _ in answers:
-        line += [span(f" {key} ", Tone.STRONG), span(f"{words}   ", Tone.MUTED)]
+        line += [span(f" {key} ", Tone.KEY), span(f"{words}   ", Tone.MUTED)]
     return line
 
 
@@ -111,6 +118,11 @@ class ApprovalBar(Lines, can_focus=True):
         """Give the user's word."""
         if self._asked is not None:
             self.post_message(self.Answered(decision))
+
+    def tip_at(self, x: int, y: int) -> str:
+        """What the answer under the pointer comes to."""
+        decision = answer_at(x, self._answers) if y == 1 else None
+        return TIPS[decision] if decision is not None else ""
 
     def on_click(self, event: events.Click) -> None:
         """The answers are buttons, too."""

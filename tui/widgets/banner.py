@@ -47,17 +47,22 @@ def _ends(
     if player:
         right.append(span(f"  {player}", Tone.ACCENT))
     right.append(span("  "))
+    return left, [*right, *live_words(live, cells)]
+
+
+def live_words(live: tuple[str, str], cells: int) -> Line:
+    """How to get back, at the right end."""
+    words: Line = [span(live[1], Tone.KEY), span(" for live", Tone.MUTED)]
     if cells >= 100:
-        right += [span(live[0], Tone.STRONG), span(" or ", Tone.MUTED)]
-    right += [span(live[1], Tone.STRONG), span(" for live", Tone.MUTED)]
-    return left, right
+        words = [span(live[0], Tone.KEY), span(" or ", Tone.MUTED), *words]
+    return words
 
 
 class RewoundBanner(Lines):
     """Visible only while an earlier position is in view."""
 
     DEFAULT_CSS = """
-    RewoundBanner { padding: 0 1; background: $cursor-row; display: none; }
+    RewoundBanner { padding: 0 1; background: $cursor-row; display: none; pointer: pointer; }
     """
 
     class Wanted(Message):
@@ -66,6 +71,9 @@ class RewoundBanner(Lines):
         def __init__(self, position: int) -> None:
             super().__init__()
             self.position = position
+
+    class LiveWanted(Message):
+        """A click on the words at the right end: back to live."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -101,22 +109,46 @@ class RewoundBanner(Lines):
     def _live(self) -> tuple[str, str]:
         return key_words(self.app, "rows.bottom"), key_words(self.app, "console.live")
 
+    def tip_at(self, x: int, y: int) -> str:
+        """What a click does there, and what the signs on the track are."""
+        if x >= self._live_from:
+            return "Back to the newest record"
+        if self._cell(x) is None:
+            return ""
+        return "A click goes there. ▲ compaction, ! error, ◆ bookmark, ● the position in view"
+
+    @property
+    def _live_from(self) -> int:
+        cells = self.content_size.width
+        return cells - width(live_words(self._live, cells))
+
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Go there."""
-        self._go(event)
+        at = event.get_content_offset(self)
+        if at is not None and at.x >= self._live_from:
+            self.post_message(self.LiveWanted())
+        else:
+            self._go(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """With the button held the view follows the pointer."""
         if event.button:
             self._go(event)
+        else:
+            super().on_mouse_move(event)
 
     def _go(self, event: events.MouseEvent) -> None:
+        offset = event.get_content_offset(self)
+        cell = self._cell(offset.x) if offset is not None else None
+        if cell is not None:
+            self.post_message(self.Wanted(position_of(cell[0], self._length, cell[1])))
+
+    def _cell(self, x: int) -> tuple[int, int] | None:
+        """Which cell of the track it is, of how many; None beside it."""
         cells = self.content_size.width
         left, right = _ends(
             self._state, self._position, self._length, cells, self._live, self._player
         )
         start, room = width(left) + 2, cells - width(left) - width(right) - 4
-        offset = event.get_content_offset(self)
-        if offset is None or room < SHORTEST or not start <= offset.x < start + room:
-            return
-        self.post_message(self.Wanted(position_of(offset.x - start, self._length, room)))
+        there = room >= SHORTEST and bool(self._track.length) and start <= x < start + room
+        return (x - start, room) if there else None

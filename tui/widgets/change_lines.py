@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from thresher.core.insight.diff import Diff, DiffRow
+from thresher.core.insight.alignment import DiffRow
+from thresher.core.insight.diff import Diff
 from thresher.core.insight.inline import Change, Piece, Side, change
 from thresher.core.text import ELLIPSIS, clean
 

@@ -163,6 +163,28 @@ def chart_text(state: SessionState, marks: Sequence[Mark], cells: int, height: i
     return "\n".join(text_of(line).rstrip() for line in chart_lines(state, marks, cells, height))
 
 
+def chart_tip(state: SessionState, cells: int, x: int) -> str:
+    """About the column at a cell; empty beside the columns."""
+    room = cells - GUTTER
+    if room < 4 or x < GUTTER:
+        return ""
+    size = column_width(len(state.points), room)
+    points = state.points[-(room // size) :]
+    at = (x - GUTTER) // size
+    if at >= len(points):
+        return ""
+    point = points[at]
+    told = "not known"
+    if point.total is not None:
+        told = f"{'~' if point.estimated else ''}{point.total:,} tokens"
+        told += " estimated" if point.estimated else " reported"
+        limit = state.budget.limit if state.budget is not None else None
+        told += f", {percent(point.total, limit)} of the limit" if limit else ""
+    if 0 <= point.card < len(state.cards):
+        return f"after compaction {state.cards[point.card].ordinal}: {told}"
+    return f"round {point.round}: {told}"
+
+
 class TokenChart(Lines):
     """Tokens by round."""
 
@@ -179,6 +201,10 @@ class TokenChart(Lines):
         """Show this state."""
         self._state, self._marks = state, marks
         self.show()
+
+    def tip_at(self, x: int, y: int) -> str:
+        """The figure of the column under the pointer."""
+        return chart_tip(self._state, self.size.width, x)
 
     def draw(self, width: int, height: int) -> list[Line]:
         return chart_lines(self._state, self._marks, width, height)

@@ -16,6 +16,7 @@ from thresher.core.context import EntryId
 from thresher.core.items import (
     FunctionCall,
     FunctionCallOutput,
+    Kind,
     Message,
     Reasoning,
     sealed_length,
@@ -31,7 +32,7 @@ from ..travel import Place
 from .card_lines import facts, figures_lines, summary_lines, title_line
 from .overview_lines import overview_lines
 from .page import Sheet
-from .timeline_rows import PARSE_LIMIT, PIN, TOOL_GLYPHS, fate_mark, reported_in, run_of, tokens_of
+from .timeline_rows import PARSE_LIMIT, PIN, TOOL_GLYPHS, fate_line, reported_in, run_of, tokens_of
 from .turn_facts import turn_facts, turn_words
 
 HEAD_LINES = 1500
@@ -48,16 +49,18 @@ def detail_lines(state: SessionState, row: Row | None, cells: int) -> list[Line]
 
 
 def detail_sheet(
-    state: SessionState, row: Row | None, cells: int, insights: Insights | None = None
-) -> Sheet:
-    """The detail of a row; with no row, a sentence that says what would be here."""
+    state: SessionState, row: Row | None, cells: int, insights: Insights | None = None,
+    meant: EntryId | None = None,
+) -> Sheet:  # fmt: skip
+    """The detail of a row; with no row, a sentence that says what would be here. On a card, `meant`
+    is the one of its new entries that is to be read there, since it has no row of its own."""
     sheet = Sheet()
     if row is None:
         sheet.add([span("Select a row to see all of it here.", Tone.MUTED)])
         return sheet
     match row.kind:
         case RowKind.COMPACTION:
-            _card(sheet, state, state.cards[row.card], cells, insights)
+            _card(sheet, state, state.cards[row.card], cells, insights, meant)
         case RowKind.TOOL:
             _tool(sheet, state, row, cells, insights)
         case RowKind.TURN | RowKind.TURN_END | RowKind.ROUND:
@@ -113,10 +116,8 @@ def _text(text: str, cells: int) -> list[Line]:
 
 
 def _fate(name: str, fate: Fate, cells: int) -> list[Line]:
-    glyph, tone = fate_mark(fate)
-    if glyph == " ":
-        glyph, tone = "=", Tone.KEPT
-    return _fact(name, f"{glyph} {fate.words()}", cells, tone)
+    ((told, tone),) = fate_line(fate, LINE_CHARACTERS)
+    return _fact(name, told, cells, tone)
 
 
 def _lineage(state: SessionState, id: EntryId, cells: int, name: str = "fate") -> list[Line]:
@@ -287,8 +288,9 @@ def _until(state: SessionState, row: Row) -> list[Card]:
 
 
 def _card(
-    sheet: Sheet, state: SessionState, card: Card, cells: int, insights: Insights | None
-) -> None:
+    sheet: Sheet, state: SessionState, card: Card, cells: int, insights: Insights | None,
+    meant: EntryId | None = None,
+) -> None:  # fmt: skip
     sheet.add(clip(title_line(card, cells, open=True)[1:], cells), *figures_lines(card, cells), [])
     for name, text, tone in facts(card):
         sheet.add(*_fact(name, text, cells, tone))
@@ -299,7 +301,15 @@ def _card(
 
         sheet.add(*why_now_lines(why, cells))
     sheet.add([])
+    made = {*card.inserted_ids, *(new for _, new in card.replaced_ids)}
+    new = state.known.get(meant) if meant is not None and meant in made else None
+    if new is not None and new.kind is Kind.SUMMARY:
+        sheet.meant = len(sheet.lines)
     sheet.add(*(_outdented(line) for line in summary_lines(card, cells + 4, TEXT_CHARACTERS)))
+    if new is not None and new.kind is not Kind.SUMMARY:
+        sheet.meant = len(sheet.lines) + 1
+        sheet.add(*_section(f"{new.id}  {new.kind.value}", "written by this compaction"))
+        sheet.add(*_text(state.text(new.item), cells))
     for title, glyph, ids, tone in (
         ("Inserted", "+", card.inserted_ids, Tone.INSERTED),
         ("Rewritten", "~", tuple(old for old, _ in card.replaced_ids), Tone.REWRITTEN),

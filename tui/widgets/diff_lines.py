@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from thresher.core.context import Entry
-from thresher.core.insight.diff import Diff, DiffRow, Filter, Fold, RowKind, Total
+from thresher.core.insight.alignment import DiffRow, RowKind
+from thresher.core.insight.diff import Diff, Filter, Fold, Total
 from thresher.core.insight.naming import item_title, role_of
 from thresher.core.items import Item
 from thresher.core.state import SessionState
@@ -151,11 +151,6 @@ def filter_words(by: Filter) -> str:
     if by.least:
         told.append(f"from {by.least:,} tokens")
     return f"only {'; '.join(told)}" if told else ""
-
-
-def counted(diff: Diff) -> Counter[RowKind]:
-    """Rows of each kind."""
-    return Counter(row.kind for row in diff.rows)
 
 
 def _both_sides(state: SessionState, diff: Diff, row: DiffRow, cells: int, opened: bool) -> Line:

@@ -15,13 +15,14 @@ from textual.widgets import Input
 from thresher.core.text import clean_line
 
 from ..keys import Where, bindings, sign_of
-from ..spans import Line, Tone, clip, span
+from ..spans import Line, Tone, clip, span, spread
 from .lines import Lines
+from .text_line import TextLine
 
 FORMS = 'words "a phrase" -without tool: role: has:compaction removed:2 in:summary size:>10k'
 
 
-class FindInput(Input):
+class FindInput(TextLine):
     """The line that is typed in."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.FIND)
@@ -62,14 +63,15 @@ class FindNote(Lines):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._told: Line = []
+        self._right = False
 
-    def tell(self, line: Line) -> None:
-        """Exchange the line."""
-        self._told = line
+    def tell(self, line: Line, *, right: bool = False) -> None:
+        """Exchange the line; with `right` it ends where the widget does."""
+        self._told, self._right = line, right
         self.show()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        return [clip(self._told, width)]
+        return [spread([], self._told, width) if self._right else clip(self._told, width)]
 
 
 class FindBar(Vertical):
@@ -103,9 +105,7 @@ class FindBar(Vertical):
         yield FindNote(id="find-snippet")
         with Horizontal(id="find-row"):
             yield FindNote(id="find-sign")
-            line = FindInput(placeholder=FORMS, compact=True, select_on_focus=True)
-            line.cursor_blink = False
-            yield line
+            yield FindInput(words=FORMS)
             yield FindNote(id="find-count")
 
     def on_mount(self) -> None:
@@ -142,7 +142,7 @@ class FindBar(Vertical):
             told = [span(place if count else "nothing found", Tone.STRONG if count else Tone.MUTED)]
             if searching:
                 told = [span(f"{count:,} found …", Tone.MUTED)]
-        self.query_one("#find-count", FindNote).tell(told)
+        self.query_one("#find-count", FindNote).tell(told, right=True)
         under: Line = list(snippet or [])
         if faults:
             words = " ".join(clean_line(fault, 40) for fault in faults)

@@ -56,6 +56,9 @@ def header_line(
         status = [span(f"{count(behind, 'event')} behind", Tone.THRESHOLD), dot, *status]
     if indexed is not None:
         status = [span(f"indexing {indexed} %", Tone.THRESHOLD), dot, *status]
+    if state.out_of_touch:
+        # What it does now is what it did when it was last heard of.
+        status = [span("! not followed", Tone.FAILED)]
     if state.breaker_open:
         status = [span("! breaker open", Tone.FAILED), dot, *status]
     facts: Line = []
@@ -78,6 +81,18 @@ def header_line(
     return spread(left, right, width)
 
 
+def header_tip(state: SessionState) -> str:
+    """What the line has no room for: who states the window, and what a sign in it means."""
+    if not state.session_id:
+        return ""
+    told = [f"session {cut(state.session_id, 60)}", window_words(state, 200)]
+    if state.policy:
+        told.append(f"policy {cut(state.policy, 60)}")
+    if state.breaker_open:
+        told.append("the breaker is open: no compaction runs by itself")
+    return "; ".join(told)
+
+
 class SessionHeader(Lines):
     """One line over the console."""
 
@@ -96,6 +111,10 @@ class SessionHeader(Lines):
         has been read, in per cent, while it is not all."""
         self._state, self._behind, self._indexed = state, behind, indexed
         self.show()
+
+    def tip_at(self, x: int, y: int) -> str:
+        """More about the session."""
+        return header_tip(self._state)
 
     def draw(self, width: int, height: int) -> list[Line]:
         return [header_line(self._state, width, self._behind, self._indexed)]

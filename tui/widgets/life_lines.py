@@ -69,9 +69,9 @@ def _step(sheet: Sheet, state: SessionState, step: Step, cells: int, *, later: b
         spread([span(f"  {glyph} ", tone), span(first, body)], right if to else [], cells)
     ]
     lines += [clip([span("    "), span(part, body)], cells) for part in rest]
-    if step.kind in _LEFT and step.ordinal:
-        card = state.card_of(step.ordinal)
-        reason = card.reason if card is not None else ""
+    if step.reason or (step.kind in _LEFT and step.ordinal):
+        card = state.card_of(step.ordinal) if step.ordinal else None
+        reason = step.reason or (card.reason if card is not None else "")
         told = wrap(f"why: {clean(reason, keep_newlines=False)}", cells - 6) if reason else []
         lines += [clip([span("      "), span(part, Tone.MUTED)], cells) for part in told[:4]]
     sheet.add(*lines, to=to)
@@ -81,7 +81,8 @@ def _leads(step: Step) -> Place | None:
     """Where a step leads: to the compaction that it tells of, else to the entry."""
     if step.kind is StepKind.IN_CONTEXT:
         return None
-    if step.ordinal or step.kind in (StepKind.ROLLED_BACK, StepKind.UNDONE):
+    edits = (StepKind.ROLLED_BACK, StepKind.UNDONE, StepKind.REMOVED, StepKind.REWRITTEN)
+    if step.ordinal or step.kind in edits:
         return Place(step.line)
     return Place(step.line, step.id)
 

@@ -66,12 +66,13 @@ class Toned(Widget):
         super().__init__(id=id, classes=classes)
         self._tones: dict[Tone, Style] = {}
         self._variables: dict[str, str] = {}
-        self._ground: Style | None = None
+        self._backgrounds: dict[str, Style] = {}
+        self._grounds: dict[Style | None, tuple[Style, dict[Tone, Style]]] = {}
+        """What is behind a line with and without `under`: its style, and those of tones on it."""
 
     def notify_style_update(self) -> None:
         """Colours may have changed: all are looked up anew."""
-        self._tones.clear()
-        self._ground = None
+        self._forget()
         super().notify_style_update()
 
     def tone(self, tone: Tone) -> Style:
@@ -83,7 +84,12 @@ class Toned(Widget):
         variables = self.app.theme_variables
         if variables is not self._variables:
             self._variables = variables
-            self._tones.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._tones.clear()
+        self._backgrounds.clear()
+        self._grounds.clear()
 
     def _styled(self, tone: Tone) -> Style:
         style = self._tones.get(tone)
@@ -91,15 +97,34 @@ class Toned(Widget):
             style = self._tones[tone] = _style(tone, self._variables)
         return style
 
+    def behind(self, name: str) -> Style:
+        """The background of this name in the theme in force, to lie under a line."""
+        self._look_up()
+        style = self._backgrounds.get(name)
+        if style is None:
+            colour = Color.parse(self._variables[name]).rich_color
+            style = self._backgrounds[name] = Style(bgcolor=colour)
+        return style
+
     def strip(self, line: Iterable[Span], cells: int, under: Style | None = None) -> Strip:
         """A line as a strip of exactly `cells`, on the background of `under`."""
-        # A strip without a background would show the terminal's own.
-        if self._ground is None:
-            self._ground = self.rich_style
-        ground = self._ground + under if under else self._ground
         self._look_up()
-        padded = pad(list(line), cells)
-        return Strip([Segment(text, ground + self._styled(tone)) for text, tone in padded], cells)
+        found = self._grounds.get(under)
+        if found is None:
+            # A strip without a background would show the terminal's own.
+            ground = self.rich_style + under if under else self.rich_style
+            found = self._grounds[under] = (ground, {})
+        ground, styles = found
+        # Everything behind this goes over each segment several times: neighbours are joined.
+        joined: list[Span] = []
+        for text, tone in pad(list(line), cells):
+            if joined and joined[-1][1] is tone:
+                joined[-1] = (joined[-1][0] + text, tone)
+            else:
+                joined.append((text, tone))
+            if tone not in styles:
+                styles[tone] = ground + self._styled(tone)
+        return Strip([Segment(text, styles[tone]) for text, tone in joined], cells)
 
 
 def _style(tone: Tone, variables: dict[str, str]) -> Style:

@@ -28,6 +28,8 @@ class Sheet:
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.links: dict[int, Place] = {}
+        self.meant = 0
+        """The line from which on the reader wants to look."""
 
     def add(self, *lines: Line, to: Place | None = None) -> None:
         """More lines; with `to`, each of them leads there."""
@@ -40,7 +42,6 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     """Lines for the present width; `fill` exchanges them."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.ROWS, Where.LIST)
-    COMPONENT_CLASSES = {"page--link"}
 
     DEFAULT_CSS = """
     Page {
@@ -49,7 +50,6 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         overflow-y: scroll;
         scrollbar-size-vertical: 1;
         padding: 0 0 0 1;
-        & > .page--link { background: $cursor-row; }
     }
     """
 
@@ -111,7 +111,7 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             return self.strip([], width)
         line = self._lines[at]
         chosen = self.has_focus and self._chosen(at)
-        under = self.get_component_rich_style("page--link", partial=True) if chosen else None
+        under = self.behind("cursor-row") if chosen else None
         if chosen and line and line[0][0].startswith(" "):
             line = [span("›", Tone.ACCENT), (line[0][0][1:], line[0][1]), *line[1:]]
         return self.strip(line, width, under)
@@ -188,6 +188,9 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         if at in self._links:
             self._link = at
             self.post_message(self.Followed(self._links[at]))
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """No rule asks for the focus of a page: it has no other styles."""
 
     def on_focus(self, event: events.Focus) -> None:
         """The first link in view is selected; whoever draws the title is told."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import on
+from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Input
 
 from thresher.core.text import clean_line
 
-from ..keys import sign_of
+from ..keys import Where, bindings, sign_of
 from ..theme import keyed
+from .text_line import TextLine
 
 COMPACT = "/compact"
 READY = "message, or /compact [what to keep in focus]   <app.focus> to the timeline"
 
 
-class Prompt(Input):
+class Prompt(TextLine):
     """One line of input. Disabled with its reason in a session that can only be watched."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Where.PROMPT)
 
     DEFAULT_CSS = """
     Prompt {
@@ -59,8 +65,8 @@ class Prompt(Input):
             self.command = command
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(placeholder="message", select_on_focus=False, id=id)
-        self.cursor_blink = False
+        super().__init__(words="message", select_on_focus=False, compact=False, id=id)
+        self._ready = False
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
         """What is typed here is no key of the screen, so the footer must not name it as one."""
@@ -69,7 +75,7 @@ class Prompt(Input):
     def allow(self, why_not: str = "") -> None:
         """Take input, or say why not."""
         self.disabled = bool(why_not)
-        self.placeholder = clean_line(why_not, 200) if why_not else keyed(self.app, READY)
+        self.say(clean_line(why_not, 200) if why_not else keyed(self.app, READY))
 
     def ask_focus(self) -> None:
         """Begin a manual compaction; what was typed becomes its focus."""
@@ -78,6 +84,19 @@ class Prompt(Input):
             self.value = f"{COMPACT} {text}"
         self.cursor_position = len(self.value)
         self.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """An empty line cannot be sent."""
+        if action == "submit":
+            return bool(self.value.strip())
+        return super().check_action(action, parameters)
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        ready = bool(self.value.strip())
+        if ready != self._ready:
+            self._ready = ready
+            self.refresh_bindings()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

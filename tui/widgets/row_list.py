@@ -31,17 +31,6 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     """Rows by index. `cursor` is the selected one, -1 when there is none."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Where.ROWS, Where.LIST)
-    COMPONENT_CLASSES = {"row-list--cursor"}
-
-    DEFAULT_CSS = """
-    RowList {
-        height: 1fr;
-        overflow-x: hidden;
-        overflow-y: scroll;
-        scrollbar-size-vertical: 1;
-        & > .row-list--cursor { background: $cursor-row; }
-    }
-    """
 
     class Selected(Message):
         """Another row is selected."""
@@ -142,9 +131,7 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         selected = at == self.cursor
         edge = Tone.ACCENT if self.has_focus else Tone.FAINT
         bar = span("▌" if selected else " ", edge)
-        under = (
-            self.get_component_rich_style("row-list--cursor", partial=True) if selected else None
-        )
+        under = self.behind("cursor-row") if selected else None
         return self.strip([bar, *self._draw(at, width - 2)], width, under)
 
     def render(self) -> Any:
@@ -193,6 +180,9 @@ class RowList(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self.select(at)
         if again:
             self.action_select()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """No rule asks for the focus of a list: it has no other styles."""
 
     def on_focus(self) -> None:
         """The edge of the selected row shows where the keys go."""

@@ -28,6 +28,14 @@ class StopHead(Lines):
         self.decided: Stop | None = None
         """The newest stop there was, which stays in view while the agent works."""
 
+    def tip_at(self, x: int, y: int) -> str:
+        """What the two bars are drawn of."""
+        shown = self._lines or []
+        line = "".join(text for text, _ in shown[y]) if 0 <= y < len(shown) else ""
+        if not line.startswith(("before  ", "after   ")):
+            return ""
+        return "Tokens of the entries, in their order: █ stays, ░ goes, ▒ is rewritten, ▓ is new"
+
     def draw(self, width: int, height: int) -> list[Line]:
         if self.content is None:
             return []

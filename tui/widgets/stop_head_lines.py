@@ -94,9 +94,13 @@ def head_lines(
     if working:
         return [*found, [span(_AFTER.get(stop.point, ""), Tone.MUTED)]]
     left = remark_line(stop, cells)
-    right = hint_line(stop, apply) if not stop.objections else []
-    # What the key does is said in full, or not at all.
-    found.append(spread(left, right, cells) if width(left) + width(right) + 2 <= cells else left)
+    # What the key does is said in full, or in fewer words, or not at all.
+    hints = (
+        [hint_line(stop, apply, short) for short in (False, True)] if not stop.objections else []
+    )
+    room = cells - width(left) - 2
+    right = next((hint for hint in hints if width(hint) <= room), None)
+    found.append(spread(left, right, cells) if right else left)
     return found
 
 
@@ -111,13 +115,15 @@ _AFTER = {Point.SUMMARY: "it stops again before anything is applied"}
 """What comes when the work on a decision is done."""
 
 
-def hint_line(stop: Stop, apply: str) -> Line:
+def hint_line(stop: Stop, apply: str, short: bool = False) -> Line:
     """What comes of the key that lets it happen."""
     does = {
         Point.SUMMARY: "asks for the summary, and stops again before anything is applied",
         Point.EDIT: "applies it as shown",
-    }.get(stop.point, "goes on")
-    return [span(f"{apply} ", Tone.STRONG), span(does, Tone.MUTED)]
+    }
+    fewer = {Point.SUMMARY: "asks for the summary", Point.EDIT: "applies it"}
+    told = (fewer if short else does).get(stop.point, "goes on")
+    return [span(f"{apply} ", Tone.KEY), span(told, Tone.MUTED)]
 
 
 def totals_line(stop: Stop, cells: int) -> Line:
@@ -202,13 +208,15 @@ def remark_line(stop: Stop, cells: int) -> Line:
 def bar_line(stop_reason: str, breakpoint: str, keys: tuple[str, str], cells: int) -> Line:
     """The one line on the console while it stands still; `keys` look at the stop and go on."""
     look, on = keys
-    right: Line = [
-        span(f" {look} ", Tone.STRONG), span("look", Tone.MUTED),
-        span(f"  {on} ", Tone.STRONG), span("go on", Tone.MUTED),
-    ]  # fmt: skip
+    right: Line = [span(f" {look} ", Tone.KEY), span("look", Tone.MUTED), *going_words(on)]
     left: Line = [
         span("‖ STOPPED ", Tone.THRESHOLD),
         span(f"{cut(breakpoint, 30)}  ", Tone.STRONG),
         span(cut(first_line(stop_reason), cells), Tone.MUTED),
     ]
     return spread(left, right, cells)
+
+
+def going_words(key: str) -> Line:
+    """The end of that line, which lets it go on."""
+    return [span(f"  {key} ", Tone.KEY), span("go on", Tone.MUTED)]

@@ -11,7 +11,7 @@ from thresher.core.state import SessionState
 from thresher.core.text import clean
 
 from .. import figures
-from ..spans import Line, Tone, cut, span, spread, wrap
+from ..spans import Line, Tone, cut, span, spread, width, wrap
 from .stop_lines import said, text_lines
 
 
@@ -25,13 +25,12 @@ def request_lines(pending: Pending | None, stop: Stop | None, cells: int) -> lis
     basis = figures.mark(measure.basis)
     by = cut(ask.model, 40) or "the summariser"
     kind = "the provider compacts these itself" if isinstance(ask, CompactRemotely) else f"to {by}"
-    found: list[Line] = [
-        spread(
-            [span(f"{figures.count(len(ask.items), 'message')} {kind}", Tone.STRONG)],
-            [span(f"{basis}{total:,} tokens {measure.basis}", Tone.MUTED)],
-            cells,
-        )
-    ]
+    left: Line = [span(f"{figures.count(len(ask.items), 'message')} {kind}", Tone.STRONG)]
+    figure = f"{basis}{total:,} tokens"
+    # The sign before it says what kind of figure it is, where the word has no room.
+    full = f"{figure} {measure.basis}"
+    told = full if width(left) + len(full) + 2 <= cells else figure
+    found: list[Line] = [spread(left, [span(told, Tone.MUTED)], cells)]
     if isinstance(ask, Summarise) and ask.max_output:
         found.append([span(f"at most {ask.max_output:,} tokens of answer", Tone.MUTED)])
     if isinstance(ask, Summarise) and ask.focus:
@@ -107,4 +106,4 @@ def _keyed(key: str, does: str, cells: int) -> list[Line]:
     """What a key does."""
     first, *rest = wrap(does, max(8, cells - len(key) - 1))
     indent = " " * (len(key) + 1)
-    return [[span(f"{key} ", Tone.ACCENT), span(first)], *([span(indent + more)] for more in rest)]
+    return [[span(f"{key} ", Tone.KEY), span(first)], *([span(indent + more)] for more in rest)]

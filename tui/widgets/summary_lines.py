@@ -6,7 +6,7 @@ from thresher.core.insight.inline import Piece, Side, inline
 from thresher.core.insight.summary_diff import FactKind, FactRow, SectionRow, SummaryDiff
 
 from .. import figures
-from ..spans import Line, Span, Tone, clip, cut, pad, span, spread
+from ..spans import Line, Span, Tone, clip, cut, pad, span, spread, width
 from .change_lines import BETWEEN, SIDE_BY_SIDE
 from .pieces import toned, wrap_spans
 
@@ -36,7 +36,10 @@ def summary_counts(diff: SummaryDiff, cells: int) -> Line:
             16,
         )
     if diff.oldest:
-        line.append(span(f"the oldest fact came through {diff.oldest}", Tone.MUTED))
+        passes = "1 pass" if diff.oldest == 1 else f"{diff.oldest:,} passes"
+        told = [f"the oldest fact is {passes} old", f"oldest {passes}"]
+        room = cells - width(line)
+        line += [span(words, Tone.MUTED) for words in told if len(words) <= room][:1]
     return clip(line, cells)
 
 

@@ -58,9 +58,10 @@ PIN = "▣"
 
 
 def held_mark(state: SessionState, *ids: EntryId | None) -> tuple[str, Tone]:
-    """The mark of the first entry's fate, or that one of them is pinned."""
-    first = next((id for id in ids if id is not None), None)
-    mark = fate_mark(state.fate(first)) if first is not None else (" ", Tone.PLAIN)
+    """What became of them: the first mark that one of them has (the output of a call is often
+    cleared while the call stays), or that one of them is pinned."""
+    marks = [fate_mark(state.fate(id)) for id in ids if id is not None]
+    mark = next((each for each in marks if each[0] != " "), (" ", Tone.PLAIN))
     if mark[0] == " " and state.pins and any(id in state.pins for id in ids):
         return PIN, Tone.ACCENT
     return mark
@@ -72,9 +73,17 @@ def fate_mark(fate: Fate) -> tuple[str, Tone]:
         return "·", Tone.FAINT
     if fate.became is not None:
         return "~", Tone.REWRITTEN
-    if fate.removed_by:
+    if fate.gone:
         return "-", Tone.REMOVED
     return " ", Tone.PLAIN
+
+
+def fate_line(fate: Fate, cells: int) -> Line:
+    """What became of an entry, in words with a glyph, on one line."""
+    glyph, tone = fate_mark(fate)
+    if glyph == " ":
+        glyph, tone = "=", Tone.KEPT
+    return [span(f"{glyph} {cut(fate.words(), cells)}", tone)]
 
 
 def short_argument(arguments: str, cells: int) -> str:

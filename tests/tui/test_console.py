@@ -207,6 +207,31 @@ async def test_the_detail_follows_the_selected_row() -> None:
         assert text_of(screen.detail).lstrip().startswith("system  #1")
 
 
+async def test_a_selected_row_and_its_detail_come_in_one_picture() -> None:
+    async with console(build.long_session()) as (screen, pilot):
+        screen.timeline.select(0, follow=False)
+        title = screen.query_one("#timeline-title")
+        # Nothing was waited for: no picture can show the one without the others.
+        assert text_of(screen.detail).lstrip().startswith("system  #1")
+        assert "1 of " in text_of(title)
+
+
+async def test_details_that_fit_are_laid_out_alike_and_a_smaller_pane_scrolls_no_further() -> None:
+    async with console(build.long_session()) as (screen, pilot):
+        heights = []
+        for at in range(len(screen.timeline.state.rows)):
+            screen.timeline.select(at, follow=False)
+            heights.append(screen.detail.virtual_size.height)
+        least = screen.detail.size.height
+        assert min(heights) == least
+        assert heights.count(least) > 5
+        await pilot.resize_terminal(120, 24)
+        await pilot.pause()
+        assert len(text_of(screen.detail).split("\n")) == screen.detail.size.height
+        await pilot.press("tab", "end")
+        assert text_of(screen.detail).strip()
+
+
 async def test_the_detail_scrolls_and_a_new_row_starts_at_its_top() -> None:
     async with console(build.long_session()) as (screen, pilot):
         await pilot.press("enter", "end")

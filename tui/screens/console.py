@@ -114,6 +114,7 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
     def on_mount(self) -> None:
         """Show what there is, then look for more about 12 times a second."""
         self.detail.insights = self.insights
+        self.timeline.at_once = self._selected_by_key
         self._show_bookmarks()
         self.prompt.allow("" if self.model.actor is not None else self.model.read_only)
         self.timeline.follow = self.model.follow
@@ -222,6 +223,10 @@ class ConsoleScreen(HoldingScreen, LookingScreen):
 
     @on(Timeline.Selected)
     def _selected(self) -> None:
+        self._show_detail()
+
+    def _selected_by_key(self) -> None:
+        self._titles()
         self._show_detail()
 
     @on(Timeline.Moved)

@@ -96,13 +96,24 @@ class Page(Toned, ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         """Show these lines, from the top unless the place is to be kept."""
         self._lines, self._links = lines, links or {}
-        self.virtual_size = Size(self.cells, len(lines))
+        self._measure()
         if not keep:
             self._link = -1
             self.scroll_to(y=0, animate=False, force=True, immediate=True)
         elif self._link not in self._links:
             self._link = -1
         self.refresh()
+
+    def _measure(self) -> None:
+        height, room = len(self._lines), self.styles.height
+        if room is None or not room.is_auto:
+            # As long as all of it is in view, another number of lines is no other layout.
+            height = max(height, self.scrollable_content_region.height)
+        self.virtual_size = Size(self.cells, height)
+
+    def on_resize(self) -> None:
+        """What is in view is another part of it."""
+        self._measure()
 
     def render_line(self, y: int) -> Strip:
         """One visible line."""

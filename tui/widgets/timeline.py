@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -85,6 +85,9 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
         self._words: re.Pattern[str] | None = None
         self._marked: frozenset[int] = frozenset()
         self.follow = True
+        self.at_once: Callable[[], None] | None = None
+        """Draws what belongs to a row that a key selected, in the same picture: a message comes a
+        picture later, and every picture is one more for the processor."""
 
     # -- what is shown ---------------------------------------------------------------------------
 
@@ -291,8 +294,11 @@ class Timeline(Toned, ScrollView, can_focus=True, inherit_bindings=False):
             self._seen = max(self._seen, self._last_visible() + 1)
             self._into_view(centre)
         self.refresh()
-        self.post_message(self.Moved())
-        self.post_message(self.Selected())
+        if self.at_once is not None:
+            self.at_once()
+        else:
+            self.post_message(self.Moved())
+            self.post_message(self.Selected())
 
     def select_card(self, card: int) -> None:
         """Select the row of a card."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from thresher.core.text import clean
 from thresher.tui.compared import Inside
 from thresher.tui.screens.ask import AskScreen
 from thresher.tui.screens.context import ContextScreen
-from thresher.tui.screens.diff import DiffScreen
+from thresher.tui.screens.diff import DiffHead, DiffScreen
 from thresher.tui.screens.filter import FilterScreen
 from thresher.tui.screens.forecast import ForecastScreen
 from thresher.tui.screens.text import TextScreen
@@ -24,7 +26,7 @@ from thresher.tui.widgets.pieces import apart, condensed, toned, wrap_spans
 from thresher.tui.widgets.row_list import RowList
 
 from . import build
-from .looking import console, rendered, shown, text_of, toasts, typed
+from .looking import FIXTURES, console, rendered, shown, text_of, toasts, typed
 
 SIZES = [(80, 24), (120, 40), (160, 48)]
 
@@ -62,6 +64,24 @@ async def test_the_diff_aligns_what_was_removed_kept_and_inserted(size: tuple[in
         lengths = {len(line) for line in text.splitlines() if line.strip() and "⋯" not in line}
         assert max(lengths) <= size[0]
         assert "compaction 2: before and after" in "\n".join(rendered(diff))
+
+
+async def test_whose_figures_they_are_is_told_where_they_do_not_come_to_the_same(
+    tmp_path: Path,
+) -> None:
+    packed = FIXTURES / "opencode" / "v1-prune" / "opencode.db.gz"
+    path = tmp_path / "opencode.db"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    async with console(path) as (screen, pilot):
+        diff = await diff_of(pilot, screen)
+        head = text_of(diff.query_one(DiffHead))
+        assert "~74,422 → ~32,556" in head
+        assert (
+            "entries: counted here, messages only; the figure above: as opencode-v1 counted" in head
+        )
+    async with console(build.long_session()) as (screen, pilot):
+        diff = await diff_of(pilot, screen)
+        assert "counted here" not in text_of(diff.query_one(DiffHead))
 
 
 async def test_jumps_go_from_change_to_change() -> None:

@@ -15,6 +15,7 @@ from thresher.core.insight.diff import Diff, Filter, Fold, compaction_diff, posi
 from thresher.core.insight.summary_diff import SummaryDiff, summary_diff
 from thresher.core.items import text_length
 from thresher.core.state import SessionState
+from thresher.core.tokens import Scope
 from thresher.core.views import Card
 
 from .. import figures
@@ -155,7 +156,25 @@ class DiffScreen(FullScreen[None]):
             return [first, summary_counts(self._summary, cells)]
         counts = counts_line(self._counts, compared.totals, self.diff.basis, cells)
         # The rows end one cell before the head does, where their scrollbar is.
-        return [first, counts, [], heading_line(cells - 1, filter_words(compared.by))]
+        columns = heading_line(cells - 1, filter_words(compared.by))
+        return [first, counts, self._counted_by(cells), columns]
+
+    def _counted_by(self, cells: int) -> Line:
+        """Whose figures these are, where those of the entries do not come to those of the card."""
+        card, totals = self.card, self.compared.totals
+        if card is None or totals is None:
+            return []
+        for told, ours in (
+            (card.before, sum(total.before for total in totals.values())),
+            (card.after, sum(total.after for total in totals.values())),
+        ):
+            if told is None or told.scope is not Scope.MESSAGES:
+                continue
+            if abs(told.value - ours) * 10 > max(told.value, ours):
+                who = cut(card.policy, 24) or "the program"
+                words = f"entries: counted here, messages only; the figure above: as {who} counted"
+                return [span(cut(words, cells), Tone.FAINT)]
+        return []
 
     @property
     def _heading(self) -> str:

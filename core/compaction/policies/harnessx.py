@@ -49,6 +49,7 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
+from ...amounts import count
 from ...context import Context, Replaced, Segment
 from ...items import FunctionCallOutput, Kind, Message, Role
 from ...models import Budget
@@ -301,7 +302,7 @@ class HarnessX:
         if not old:
             cut = len(context)
         kept = range(cut, len(context))
-        words = f"{refused}; the last {len(kept):,} items stay (retry {done + 1})."
+        words = f"{refused}; kept at the end: {count(len(kept), 'item')} (retry {done + 1})."
         memory = {_RETRIED: [situation.round, done + 1]}
         yield from self._history(situation, context, REACTIVE, words, kept, memory)
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ...amounts import count
 from ...models import Budget
 from ..policy import Mark, Moment, Plan, Situation, Skip, SkipKind
 
@@ -35,7 +36,5 @@ class KeepAll:
 
     def plan(self, situation: Situation) -> Plan:
         """One sentence."""
-        yield Skip(
-            SkipKind.NO_OP,
-            f"The policy keep-all never removes anything ({len(situation.context):,} items stay).",
-        )
+        held = count(len(situation.context), "item")
+        yield Skip(SkipKind.NO_OP, f"The policy keep-all never removes anything of the {held}.")

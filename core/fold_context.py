@@ -140,7 +140,11 @@ class ContextFold(StateData):
         for old in islice(reversed(self.fates), LOOKED_BACK):
             if not wanted:
                 break
-            if self.fates[old].gone and (like := likeness(self.known[old].item)) in wanted:
+            if not self.fates[old].gone:
+                continue
+            like = likeness(self.known[old].item)
+            # Only ever as a later one, whatever lines a record names: nothing leads in a circle.
+            if like in wanted and wanted[like] > old:
                 found[old] = Fate(back=wanted.pop(like))
         self.fates |= found
 

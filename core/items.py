@@ -219,24 +219,39 @@ def sealed_length(item: Item) -> int:
     return len(item.encrypted) if item.body is None else item.body.sealed
 
 
-_LIKE = 40
+_LIKE, _LIKE_SEALED = 200, 50
 """Characters of a beginning that are compared: of every cut text so many are held."""
 
-Likeness: TypeAlias = tuple[type, str, int, int, str, str]
+Likeness: TypeAlias = tuple[type, str, str, int, int, str, str]
 
 
 def likeness(item: Item) -> Likeness:
-    """What tells an item from all others, also where only its head is held: what it is, its call,
-    its lengths and its beginning. The same item read from two places is like itself."""
-    sealed = getattr(item, "encrypted", "")
+    """What tells an item from all others, also where only its head is held: what it is, whose, its
+    call, its lengths and its beginnings. The same item read from two places is like itself."""
     return (
         type(item),
-        getattr(item, "call_id", ""),
+        getattr(item, "role", ""),
+        getattr(item, "call_id", "") or getattr(item, "type", ""),
         text_length(item),
         sealed_length(item),
         item.text[:_LIKE],
-        sealed[:_LIKE],
+        _beside_text(item),
     )
+
+
+def _beside_text(item: Item) -> str:
+    """The beginnings of what an item holds that is no text."""
+    if isinstance(item, Reasoning | CompactionSummary):
+        return item.encrypted[:_LIKE_SEALED]
+    if isinstance(item, OtherItem):
+        return item.json[:_LIKE]
+    if isinstance(item, Message) and not isinstance(item.content, str):
+        return " ".join(
+            part.url[:_LIKE_SEALED] if isinstance(part, ImagePart) else part.json[:_LIKE_SEALED]
+            for part in item.content
+            if not isinstance(part, TextPart)
+        )
+    return ""
 
 
 class Kind(StrEnum):

@@ -105,6 +105,9 @@ class StateData:
         self.bodies: Bodies = NoBodies()
         """What has the whole of items of which only the heads are held; the fold asks nothing."""
         self.fates: dict[EntryId, Fate] = {}
+        self.edits = 0
+        """How often the context was exchanged for another one: what became of entries may differ
+        from then on, where nothing was merely added."""
         self.rows: list[Row] = []
         self.cards: list[Card] = []
         self.points: list[Point] = []
@@ -317,6 +320,7 @@ class StateData:
             self.known.setdefault(entry.id, entry)
         self._entries = list(after.entries)
         self._context = after
+        self.edits += 1
         self._sums.changed()
 
     def _after_compaction(self) -> Status:

@@ -119,7 +119,7 @@ class Insights:
         """What a lineage depends on: how many edits there were. New entries at the end need none,
         but are told without the cut they may have had at entry."""
         state: SessionState = self.history.state
-        return (len(state.cards), len(state.fates))
+        return (len(state.cards), state.edits)
 
     def _old(self) -> bool:
         return self._lineage is None or self._made_of != self._edits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from textual.app import App
-from textual.notifications import SeverityLevel
+from textual.notifications import Notification, SeverityLevel
 
 
 class ToldOnce(App[None]):
@@ -32,3 +32,9 @@ class ToldOnce(App[None]):
         self._told_until = told
         if not shown:
             super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
+
+    def _unnotify(self, notification: Notification, refresh: bool = True) -> None:
+        """A message that was clicked away is not on the screen: it may be shown again at once."""
+        if self._told_until is not None:
+            self._told_until.pop((notification.title, notification.message), None)
+        super()._unnotify(notification, refresh)

@@ -90,13 +90,15 @@ class Lineage:
         self._done = [card for card in self.state.cards if card.status is CardStatus.DONE]
         self._was: dict[EntryId, EntryId] = {}
         self._next: dict[EntryId, EntryId] = {}
-        """What an entry was rewritten into, also where it came back as itself later."""
+        """What an entry was rewritten into, also where it came back under another id later."""
         self._moves: dict[EntryId, list[Step]] = {}
         """When an entry left the context, and when it came back; of a plain session that follows
         from its fate alone, and this is empty."""
         self._same: dict[EntryId, tuple[EntryId, int]] = {}
         """What is the same item under another id: the id before, and the line of its return."""
         self._again: dict[EntryId, EntryId] = {}
+        self._gone: dict[Likeness, list[EntryId]] = {}
+        """What left and did not come back so far, what left last at the end."""
         records = history.records[:end]
         self._plain = not any(map(_moves_otherwise, records))
         if self._plain:
@@ -209,9 +211,9 @@ class Lineage:
 
     def _seen(self, id: EntryId, last: EntryId, summaries: tuple[EntryId, ...]) -> str:
         context, known = self.state.context, self.state.known
+        if context.place(id) is not None:
+            return "the model sees it"
         if context.place(last) is not None:
-            if last == id:
-                return "the model sees it"
             if likeness(known[last].item) == likeness(known[id].item):
                 return f"the model sees it again as {last}"
             return f"the model sees only {last} in its place"
@@ -220,6 +222,9 @@ class Lineage:
             again = later
         if context.place(again) is not None:
             return f"the model sees it again as {again}"
+        for form in reversed(self._forms(id)):
+            if context.place(form) is not None:
+                return f"the model sees only {form} in its place"
         for summary in summaries:
             if context.place(summary) is not None:
                 return f"the model sees only summary {summary}, which speaks for it"
@@ -233,9 +238,16 @@ class Lineage:
         forms = [id]
         while (old := self._was.get(forms[0])) is not None:
             forms.insert(0, old)
-        while (new := self._next.get(forms[-1]) or self.state.fate(forms[-1]).became) is not None:
+        while (new := self._form_after(forms[-1])) is not None:
             forms.append(new)
         return tuple(forms)
+
+    def _form_after(self, id: EntryId) -> EntryId | None:
+        """What an entry was rewritten into; where that was done to what it came back as, that."""
+        became = self._next.get(id)
+        if became is None and (became := self.state.fate(id).became) is not None:
+            return self._again.get(id, became)
+        return became
 
     def _summaries(self, fate: Fate) -> Iterator[EntryId]:
         """Each summary that speaks for the one before, in all forms it had."""
@@ -279,7 +291,9 @@ class Lineage:
             gone |= {likeness(known[id].item): id for id in card.removed_ids}
             for id in card.inserted_ids:
                 old = gone.pop(likeness(known[id].item), None)
-                if old is not None and old not in self._again and id not in self._same:
+                if old is None or old in self._again or id in self._same:
+                    continue
+                if card.context_after is None or card.context_after.place(old) is None:
                     self._same[id] = (old, card.n)
                     self._again[old] = id
 
@@ -298,27 +312,25 @@ class Lineage:
             step = _left(id, record.n, fate, self._card_name, silent)
             told = "" if step.ordinal else reason
             self._move(msgspec.structs.replace(step, reason=told) if told else step)
+            self._gone.setdefault(likeness(replay.known[id].item), []).append(id)
         new = [id for id in after.ids if before.place(id) is None]
         for id in new:
             if id.line != record.n:
                 words = f"restored at #{record.n}"
                 self._move(Step(StepKind.RESTORED, record.n, id, words))
+                self._next.pop(id, None)
+                left = self._gone.get(likeness(replay.known[id].item), [])
+                if id in left:
+                    left.remove(id)
         if not isinstance(event, e.HistoryCompacted):
             made = [id for id in new if id.line == record.n and id not in self._was]
-            self._find_again(made, after, replay)
+            self._find_again(made, replay)
 
-    def _find_again(self, new: list[EntryId], after: Context, replay: SessionState) -> None:
+    def _find_again(self, new: list[EntryId], replay: SessionState) -> None:
         """Entries that an edit made anew although they were known: the same item, another id."""
-        if not new:
-            return
-        gone = {
-            likeness(entry.item): id
-            for id, entry in replay.known.items()
-            if after.place(id) is None
-        }
         for id in new:
-            old = gone.get(likeness(replay.known[id].item))
-            if old is not None:
+            if left := self._gone.get(likeness(replay.known[id].item)):
+                old = left.pop()
                 self._same[id] = (old, id.line)
                 self._again[old] = id
 

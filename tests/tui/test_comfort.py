@@ -237,6 +237,23 @@ async def test_a_message_that_is_shown_is_not_shown_twice() -> None:
         assert [each.message for each in app._notifications].count("Another one.") == 1
 
 
+async def test_a_message_that_was_clicked_away_is_shown_again() -> None:
+    app = app_over()
+    async with app.run_test(notifications=True) as pilot:
+        await console(pilot)
+        app.notify("There is no change after this one.")
+        while not app.screen.query("Toast"):
+            await pilot.pause()
+        await pilot.click("Toast")
+        while app.screen.query("Toast"):
+            await pilot.pause()
+        app.notify("There is no change after this one.")
+        await pilot.pause()
+        assert [each.message for each in app._notifications] == [
+            "There is no change after this one."
+        ]
+
+
 # -- themes ------------------------------------------------------------------------------------
 
 

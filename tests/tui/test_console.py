@@ -208,7 +208,7 @@ async def test_the_detail_follows_the_selected_row() -> None:
 
 
 async def test_a_selected_row_and_its_detail_come_in_one_picture() -> None:
-    async with console(build.long_session()) as (screen, pilot):
+    async with console(build.long_session()) as (screen, _):
         screen.timeline.select(0, follow=False)
         title = screen.query_one("#timeline-title")
         # Nothing was waited for: no picture can show the one without the others.

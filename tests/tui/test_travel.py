@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from thresher.core.context import EntryId
+from thresher.core import events as e
+from thresher.core.context import EntryId, Inserted, Kept, Segment
 from thresher.core.history import History
+from thresher.core.items import user
 from thresher.core.sessions.bookmarks import Bookmarks
 from thresher.core.views import RowKind
-from thresher.tui.insights import SHORT
+from thresher.tui.insights import SHORT, Insights
 from thresher.tui.model import ConsoleModel
 from thresher.tui.screens.ask import AskScreen
 from thresher.tui.screens.console import ConsoleScreen
@@ -217,3 +219,33 @@ async def test_the_outline_leads_to_a_turn() -> None:
         assert row is not None
         assert row.kind is RowKind.TURN
         assert row.number == 1
+
+
+def test_a_life_is_out_of_date_after_an_edit_that_takes_nothing_out() -> None:
+    history = History()
+
+    def emit(event: e.Event) -> None:
+        history.append(e.Record(len(history), 0.0, event))
+
+    def edit(*segments: Segment) -> None:
+        emit(
+            e.HistoryRolledBack(
+                turns=0, segments=segments, items_before=0, items_after=0, removed=0
+            )
+        )
+
+    emit(e.SessionStarted(session_id="s", agent="thresher", model="m", policy="teaching"))
+    emit(e.ItemAppended(item=user("stays")))
+    emit(e.ItemAppended(item=user("leaves")))
+    edit(Kept("1", "1"))
+    insights, row = Insights(history), history.state.rows[1]
+    insights.fetch(row)
+    left = insights.life(EntryId(2))
+    assert left is not None
+    assert left.seen == "the model sees nothing of it"
+    edit(Kept("1", "1"), Inserted(user("leaves")))
+    assert insights.missing(row)
+    insights.fetch(row)
+    back = insights.life(EntryId(2))
+    assert back is not None
+    assert back.seen == "the model sees it again as #4"

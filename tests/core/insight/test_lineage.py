@@ -13,9 +13,20 @@ from thresher.core.history import History
 from thresher.core.insight import lineage
 from thresher.core.insight.find import Index, parse
 from thresher.core.insight.lineage import Lineage, StepKind
-from thresher.core.items import CompactionSummary, FunctionCallOutput, system, user
+from thresher.core.items import (
+    CompactionSummary,
+    FunctionCallOutput,
+    ImagePart,
+    Item,
+    Message,
+    OtherItem,
+    Role,
+    system,
+    user,
+)
 from thresher.core.sources.codex_tail import CodexTail
 from thresher.core.sources.opening import open_source
+from thresher.core.state import SessionState
 from thresher.core.tokens import Basis, Scope, Tokens
 
 from .sessions import RANDOM, Writer, random_history
@@ -197,6 +208,137 @@ def test_what_every_compaction_puts_in_again_never_left_for_good() -> None:
     assert life.steps[-1].words == f"{now} in the context"
     assert f"it is what {then} was" in lives.life(now).steps[0].words
     assert lives.life(lost).seen.startswith("the model sees only summary")
+
+
+def test_what_was_rewritten_and_restored_is_seen_itself() -> None:
+    w = Writer()
+    call, output = w.call("read_file", "{}", "text " * 50)
+    cleared = EntryId(len(w.history))
+    placeholder = FunctionCallOutput("c1", CLEARED)
+    w.compact([Kept(call.bare, call.bare), Replaced(output.bare, placeholder)], stage="micro")
+    w.emit(
+        e.HistoryRestored(
+            segments=(Kept(call.bare, call.bare), Restored(output.bare)),
+            items_before=2,
+            items_after=2,
+            restored=1,
+            removed=1,
+        )
+    )
+    lives = Lineage(w.history)
+    life = lives.life(output)
+    assert life.seen == "the model sees it"
+    assert life.forms == (output,)
+    assert life.fate == w.history.state.fate(output)
+    assert life.steps[-1].kind is StepKind.IN_CONTEXT
+    assert lives.life(cleared).seen == f"the model sees only {output} in its place"
+
+
+def test_what_stands_there_itself_did_not_come_back_as_another() -> None:
+    w = Writer()
+    rules, question = w.item(user("house rules")), w.item(user("a question"))
+    w.compact([Kept(question.bare, question.bare)])
+    w.emit(
+        e.HistoryRestored(
+            undone=1,
+            segments=(Restored(rules.bare), Kept(question.bare, question.bare)),
+            items_before=1,
+            items_after=2,
+            restored=1,
+        )
+    )
+    again = EntryId(len(w.history))
+    w.compact([Kept(rules.bare, question.bare), Inserted(user("house rules"))])
+    lives = Lineage(w.history)
+    life = lives.life(rules)
+    assert life.seen == "the model sees it"
+    assert [step.id for step in life.steps] == [rules] * len(life.steps)
+    assert "is what" not in lives.life(again).steps[0].words
+
+
+def test_what_came_back_and_was_rewritten_then_is_told_in_full() -> None:
+    w = Writer()
+    rules, question = w.item(system("rules")), w.item(user("a question"))
+    w.compact([Kept(rules.bare, rules.bare)])
+    back = EntryId(len(w.history))
+    w.emit(
+        e.HistoryRolledBack(
+            turns=0,
+            segments=(Kept(rules.bare, rules.bare), Inserted(user("a question"))),
+            items_before=1,
+            items_after=2,
+            removed=0,
+        )
+    )
+    cut = EntryId(len(w.history))
+    w.compact([Kept(rules.bare, rules.bare), Replaced(back.bare, user("cut"))])
+    life = Lineage(w.history).life(question)
+    assert life.forms == (question, back, cut)
+    assert life.seen == f"the model sees only {cut} in its place"
+    assert [(step.kind, step.id) for step in life.steps] == [
+        (StepKind.CREATED, question),
+        (StepKind.REMOVED, question),
+        (StepKind.CREATED, back),
+        (StepKind.REWRITTEN, back),
+        (StepKind.IN_CONTEXT, cut),
+    ]
+
+
+PICTURE = "data:image/png;base64,"
+
+
+@pytest.mark.parametrize(
+    ("left", "came"),
+    [
+        (
+            user("Please run all the tests of the module called alpha, and tell me."),
+            user("Please run all the tests of the module called gamma, and tell me."),
+        ),
+        (user("ok"), Message(Role.ASSISTANT, "ok")),
+        (OtherItem("search", '{"query": "a"}'), OtherItem("search", '{"query": "b"}')),
+        (
+            Message(Role.USER, (ImagePart(f"{PICTURE}AAAA"),)),
+            Message(Role.USER, (ImagePart(f"{PICTURE}BBBB"),)),
+        ),
+    ],
+)
+def test_another_item_of_the_same_length_is_not_what_left(left: Item, came: Item) -> None:
+    def back(item: Item) -> Lineage:
+        w = Writer()
+        first, gone = w.item(system("rules")), w.item(left)
+        assert gone.line == 2
+        w.compact([Kept(first.bare, first.bare)])
+        w.emit(
+            e.HistoryRolledBack(
+                turns=0,
+                segments=(Kept(first.bare, first.bare), Inserted(item)),
+                items_before=1,
+                items_after=2,
+                removed=0,
+                inserted=1,
+            )
+        )
+        return Lineage(w.history)
+
+    gone = EntryId(2)
+    assert not back(left).state.fate(gone).gone
+    assert back(left).life(gone).seen == f"the model sees it again as {EntryId(4)}"
+    assert back(came).state.fate(gone).gone
+    assert back(came).life(gone).seen == "the model sees nothing of it"
+
+
+def test_what_came_back_never_leads_in_a_circle_whatever_lines_a_record_names() -> None:
+    state = SessionState()
+    state.apply(e.Record(1, 0.0, e.ItemAppended(item=user("a"))))
+    for line, insert in ((2, True), (3, False), (2, True)):
+        new = (Inserted(user("b")),) if insert else ()
+        edit = e.HistoryRolledBack(
+            turns=0, segments=(Kept("1", "1"), *new), items_before=1, items_after=1, removed=0
+        )
+        state.apply(e.Record(line, 0.0, edit))
+    fate = state.fates[EntryId(2)]
+    assert fate.back != EntryId(2)
+    assert state.fate(EntryId(2)) == fate
 
 
 def test_what_was_cleared_without_a_word_says_when_and_why() -> None:

@@ -8,6 +8,7 @@ it something else.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -24,6 +25,7 @@ from thresher.core.text import cap_lines, clean_line
 
 from .collector import LOOK_AFTER, Collector
 from .commands import Commands
+from .indexing import SWITCH_SECONDS
 from .keymap import checked, effective
 from .keys import Key, Where, bindings
 from .model import ConsoleModel
@@ -88,6 +90,7 @@ class ThresherApp(ToldOnce, ThemedApp):
         self._look: asyncio.TimerHandle | None = None
         self._screens = 0
         """How many there were on one another when that was seen to last."""
+        self._switch = sys.getswitchinterval()
         self._start = start
         self._lister: Lister = lister or (lambda: iter(()))
         self._opener = opener
@@ -119,6 +122,8 @@ class ThresherApp(ToldOnce, ThemedApp):
         """Begin with the session that was asked for, or with the list, once something is painted:
         what is loaded for them must not stand before the first picture."""
         self._remembering = True
+        # A key waits so long each time that a thread has the interpreter, and goes through several.
+        sys.setswitchinterval(min(self._switch, SWITCH_SECONDS))
         if self._collector is not None:
             self.screen_change_signal.subscribe(self, self._look_later, immediate=True)
         if self._start is None:
@@ -370,6 +375,7 @@ class ThresherApp(ToldOnce, ThemedApp):
 
     async def on_unmount(self) -> None:
         """Also after an error: no session is left open."""
+        sys.setswitchinterval(self._switch)
         await self._close_all()
 
     async def _close_all(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,18 @@ async def test_a_message_that_was_clicked_away_is_shown_again() -> None:
         assert [each.message for each in app._notifications] == [
             "There is no change after this one."
         ]
+
+
+# -- threads -----------------------------------------------------------------------------------
+
+
+async def test_a_thread_gives_way_to_a_key_sooner_while_the_app_runs() -> None:
+    before = sys.getswitchinterval()
+    app = app_over()
+    async with app.run_test() as pilot:
+        await console(pilot)
+        assert sys.getswitchinterval() < before / 2
+    assert sys.getswitchinterval() == pytest.approx(before)
 
 
 # -- themes ------------------------------------------------------------------------------------

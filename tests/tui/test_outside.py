@@ -185,6 +185,7 @@ async def test_a_breakpoint_is_kept_with_the_session(tmp_path: Path) -> None:
     rig = Rig(path)
     async with rig.app.run_test() as pilot:
         await rig.console(pilot)
+        await rig.wait(pilot, lambda: rig.actor.desk.watching)
     rig = Rig(path, breaks=())
     async with rig.app.run_test() as pilot:
         await rig.console(pilot)
